@@ -1,0 +1,66 @@
+"""Tracks of images: what every data set loader returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One image of a track.
+
+    Attributes:
+        image: RGB.                                          [height, width, 3] uint8
+        box: the object in the image: x0, y0, x1, y1 in pixels, x1 and y1 exclusive.
+        camera: index of the camera that took it.
+        time: seconds since the track began.
+    """
+
+    image: np.ndarray
+    box: tuple[float, float, float, float]
+    camera: int = 0
+    time: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """All images of one physical object, far away first; `label` is -1 for something outside the classes."""
+
+    id: str
+    label: int
+    frames: tuple[Frame, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TrackSet:
+    """A data set: tracks with labels. A set of single images is a set of tracks of length 1.
+
+    Attributes:
+        digest: SHA-256 over the images and labels, so that results name the data they come from.
+    """
+
+    name: str
+    class_names: tuple[str, ...]
+    tracks: tuple[Track, ...]
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class CropSet:
+    """The crops of a TrackSet cut to one size: what networks train on and are scored on.
+
+    Attributes:
+        images: RGB.                           [crops, size, size, 3] uint8
+        track: index into the TrackSet's tracks, [crops]
+        frame: position in the track,            [crops]
+        camera: index of the camera,             [crops]
+        label: class index or -1,                [crops]
+    """
+
+    images: np.ndarray
+    track: np.ndarray
+    frame: np.ndarray
+    camera: np.ndarray
+    label: np.ndarray
