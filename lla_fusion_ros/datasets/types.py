@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -52,11 +52,13 @@ class CropSet:
     """The crops of a TrackSet cut to one size: what networks train on and are scored on.
 
     Attributes:
-        images: RGB.                           [crops, size, size, 3] uint8
+        images: RGB.                           [crops, size + 2 border, size + 2 border, 3] uint8
         track: index into the TrackSet's tracks, [crops]
         frame: position in the track,            [crops]
         camera: index of the camera,             [crops]
         label: class index or -1,                [crops]
+        border: pixels of surroundings kept on each side, so that `degrade` can move the crop over the real
+            image; 0 once the crops are final.
     """
 
     images: np.ndarray
@@ -64,3 +66,22 @@ class CropSet:
     frame: np.ndarray
     camera: np.ndarray
     label: np.ndarray
+    border: int = 0
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @property
+    def size(self) -> int:
+        """Side of the final crop, without the border."""
+        return self.images.shape[1] - 2 * self.border
+
+    def take(self, rows: np.ndarray | slice) -> CropSet:
+        """Some of the crops."""
+        parts = (self.images, self.track, self.frame, self.camera, self.label)
+        return CropSet(*(part[rows] for part in parts), border=self.border)
+
+    def without_border(self) -> CropSet:
+        """The same crops, cut to their final size."""
+        inner = slice(self.border, self.border + self.size)
+        return replace(self, images=np.ascontiguousarray(self.images[:, inner, inner]), border=0)

@@ -1,0 +1,105 @@
+"""The annotation files `GT-<class>.csv` that GTSRB and BelgiumTSC share: file name, size and box of every image."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+from lla_fusion_ros.datasets.images import read_image
+from lla_fusion_ros.datasets.types import Frame, Track
+from lla_fusion_ros.errors import DatasetError
+
+_COLUMNS = ("Filename", "Width", "Height", "Roi.X1", "Roi.Y1", "Roi.X2", "Roi.Y2", "ClassId")
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """One line of the file; the box is x0, y0, x1, y1 with x1 and y1 exclusive."""
+
+    group: str
+    index: int
+    path: Path
+    size: tuple[int, int]
+    box: tuple[float, float, float, float]
+
+
+def class_folders(root: Path, expected: int, what: str) -> list[Path]:
+    """The folders 00000 … of all classes, in order; DatasetError names those that are missing."""
+    folders = [root / f"{number:05d}" for number in range(expected)]
+    missing = [folder.name for folder in folders if not folder.is_dir()]
+    if missing:
+        shown = ", ".join(missing[:5]) + (" …" if len(missing) > 5 else "")
+        raise DatasetError(
+            f"{what} is incomplete: expected {expected} class folders 00000 to {expected - 1:05d} in '{root}', "
+            f"missing {len(missing)} ({shown})"
+        )
+    return folders
+
+
+def read_annotations(folder: Path, class_id: int) -> list[Annotation]:
+    """All lines of `GT-<class>.csv`; a line that is not an annotation is an error that names the line."""
+    path = folder / f"GT-{folder.name}.csv"
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DatasetError(f"annotations expected in '{path}' cannot be read: {error}") from error
+    rows = csv.DictReader(lines, delimiter=";", strict=True)
+    try:
+        if rows.fieldnames is None or not set(_COLUMNS) <= set(rows.fieldnames):
+            raise DatasetError(f"'{path}' must begin with the columns {';'.join(_COLUMNS)}")
+        return [_annotation(row, path, number, class_id) for number, row in enumerate(rows, start=2)]
+    except csv.Error as error:
+        raise DatasetError(f"'{path}' is damaged: {error}") from error
+
+
+def _annotation(row: dict[str, str], path: Path, line: int, class_id: int) -> Annotation:
+    try:
+        name = row["Filename"]
+        width, height, x0, y0, x1, y1, label = (int(row[column]) for column in _COLUMNS[1:])
+        group, index = Path(name).stem.split("_")
+        if Path(name).name != name:
+            raise ValueError("the file name leaves the folder")
+        if not (0 <= x0 < x1 <= width and 0 <= y0 < y1 <= height):
+            raise ValueError(f"box {x0},{y0},{x1},{y1} does not lie in {width}x{height}")
+        if label != class_id:
+            raise ValueError(f"ClassId {label}, expected {class_id}")
+        return Annotation(group, int(index), path.parent / name, (width, height), (x0, y0, x1, y1))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise DatasetError(f"'{path}' line {line} is damaged: {error}") from error
+
+
+def read_tracks(
+    folder: Path, class_id: int, prefix: str = "", cameras: bool = False, rate: float = 30.0
+) -> list[Track]:
+    """The tracks of one class folder, by the number before the underscore.
+
+    Args:
+        cameras: the number after the underscore is the camera (one moment), not the position in time.
+    """
+    groups: dict[str, list[Annotation]] = defaultdict(list)
+    for annotation in read_annotations(folder, class_id):
+        groups[annotation.group].append(annotation)
+    tracks = []
+    for group, annotations in sorted(groups.items()):
+        frames = tuple(
+            _frame(item, cameras, rate) for item in sorted(annotations, key=lambda item: item.index)
+        )
+        tracks.append(Track(f"{prefix}{folder.name}/{group}", class_id, frames))
+    return tracks
+
+
+def _frame(item: Annotation, cameras: bool, rate: float) -> Frame:
+    if not item.path.is_file():
+        raise DatasetError(
+            f"image '{item.path}' is listed in the annotations but missing; copy the folder again"
+        )
+    image = read_image(item.path)
+    if image.shape[1::-1] != item.size:
+        raise DatasetError(
+            f"image '{item.path}' is {image.shape[1]}x{image.shape[0]}, annotated as {item.size[0]}x{item.size[1]}"
+        )
+    if cameras:
+        return Frame(image, item.box, camera=item.index)
+    return Frame(image, item.box, time=item.index / rate)

@@ -1,0 +1,79 @@
+"""GTSRB, the German Traffic Sign Recognition Benchmark, in its official layout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lla_fusion_ros.datasets.annotations import class_folders, read_tracks
+from lla_fusion_ros.datasets.images import digest_tracks
+from lla_fusion_ros.datasets.types import Track, TrackSet
+from lla_fusion_ros.errors import DatasetError
+
+# In ClassId order.
+CLASS_NAMES = (
+    "speed limit 20",
+    "speed limit 30",
+    "speed limit 50",
+    "speed limit 60",
+    "speed limit 70",
+    "speed limit 80",
+    "end of speed limit 80",
+    "speed limit 100",
+    "speed limit 120",
+    "no overtaking",
+    "no overtaking by lorries",
+    "priority at next crossing",
+    "priority road",
+    "give way",
+    "stop",
+    "no vehicles",
+    "no lorries",
+    "no entry",
+    "danger",
+    "bend to the left",
+    "bend to the right",
+    "double bend",
+    "bumpy road",
+    "slippery road",
+    "road narrows on the right",
+    "road works",
+    "traffic signals ahead",
+    "pedestrians",
+    "children",
+    "bicycles",
+    "ice or snow",
+    "wild animals",
+    "end of all limits",
+    "turn right ahead",
+    "turn left ahead",
+    "ahead only",
+    "ahead or right",
+    "ahead or left",
+    "keep right",
+    "keep left",
+    "roundabout",
+    "end of no overtaking",
+    "end of no overtaking by lorries",
+)
+
+# The classes METHOD section 8 keeps out of training to measure out-of-distribution warnings.
+HELD_OUT = (6, 12, 13, 15, 17, 32, 38, 40)
+
+
+def load_gtsrb(root: Path) -> TrackSet:
+    """All training tracks: `root` is the folder GTSRB, or any folder between it and the class folders."""
+    images = _images_folder(root)
+    tracks: list[Track] = []
+    for class_id, folder in enumerate(class_folders(images, len(CLASS_NAMES), "GTSRB")):
+        tracks.extend(read_tracks(folder, class_id))
+    return TrackSet("gtsrb", CLASS_NAMES, tuple(tracks), digest_tracks(CLASS_NAMES, tracks))
+
+
+def _images_folder(root: Path) -> Path:
+    for inside in ("Final_Training/Images", "GTSRB/Final_Training/Images", "Images", "."):
+        if (root / inside / "00000").is_dir():
+            return root / inside
+    raise DatasetError(
+        f"no GTSRB in '{root}': expected Final_Training/Images/00000 to 00042, each with GT-<class>.csv and "
+        "<track>_<frame>.ppm (docs/datasets.md says where to get it)"
+    )

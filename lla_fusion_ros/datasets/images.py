@@ -1,0 +1,68 @@
+"""Reading single image files, and the digest that names what was read."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from lla_fusion_ros.datasets.types import Track
+from lla_fusion_ros.errors import DatasetError
+
+IMAGE_EXTENSIONS = frozenset({".ppm", ".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"})
+_LONGEST_SIDE = 16384  # a header that claims more is a damaged file, not a photograph
+_PPM_HEADER = re.compile(rb"P6(?:\s+|#[^\n]*\n)+(\d{1,6})\s+(\d{1,6})\s+(\d{1,6})\s")
+
+
+def read_image(path: Path) -> np.ndarray:
+    """The image as RGB, [height, width, 3] uint8; DatasetError where the file is not a whole image."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise DatasetError(f"cannot read image '{path}': {error.strerror}") from error
+    return decode_ppm(data, path) if data[:2] == b"P6" else _decode_other(data, path)
+
+
+def decode_ppm(data: bytes, path: Path) -> np.ndarray:
+    """A binary PPM as RGB; ours because 29,000 small files decode three times faster than through OpenCV."""
+    header = _PPM_HEADER.match(data[:512])
+    if header is None:
+        raise DatasetError(f"image '{path}' has a damaged PPM header; copy the file again")
+    width, height, maximum = (int(group) for group in header.groups())
+    if not (0 < width <= _LONGEST_SIDE and 0 < height <= _LONGEST_SIDE and maximum == 255):
+        raise DatasetError(
+            f"image '{path}' claims {width}x{height} pixels of maximum {maximum}, expected 8 bit"
+        )
+    expected = width * height * 3
+    if len(data) - header.end() < expected:
+        raise DatasetError(
+            f"image '{path}' is cut short: {len(data) - header.end()} bytes of pixels, expected {expected}"
+        )
+    return np.frombuffer(data, np.uint8, expected, header.end()).reshape(height, width, 3)
+
+
+def _decode_other(data: bytes, path: Path) -> np.ndarray:
+    pixels = None
+    if data:
+        try:
+            pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+        except cv2.error as error:
+            raise DatasetError(f"image '{path}' cannot be decoded: {error.err}") from error
+    if pixels is None:
+        raise DatasetError(f"image '{path}' cannot be decoded ({len(data)} bytes); copy the file again")
+    return cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)
+
+
+def digest_tracks(class_names: Iterable[str], tracks: Iterable[Track]) -> str:
+    """SHA-256 over names, labels, boxes and pixels, in order."""
+    sha = hashlib.sha256("\n".join(class_names).encode())
+    for track in tracks:
+        sha.update(f"|{track.id}|{track.label}".encode())
+        for frame in track.frames:
+            sha.update(repr((frame.box, frame.camera, frame.image.shape)).encode())
+            sha.update(np.ascontiguousarray(frame.image))
+    return sha.hexdigest()

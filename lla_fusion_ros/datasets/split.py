@@ -1,0 +1,79 @@
+"""Splits by track: frames of one physical object never stand on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lla_fusion_ros.datasets.types import Track, TrackSet
+from lla_fusion_ros.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Splits:
+    """The parts of a data set.
+
+    Attributes:
+        train, validation, test: tracks of the known classes, whose labels count the known classes only.
+        outside: every track of the held-out classes, label -1.
+    """
+
+    train: TrackSet
+    validation: TrackSet
+    test: TrackSet
+    outside: TrackSet
+
+
+def split_tracks(
+    trackset: TrackSet,
+    holdout: Sequence[int] = (),
+    fractions: tuple[float, float, float] = (0.7, 0.15, 0.15),
+    seed: int = 0,
+) -> Splits:
+    """Shuffle the tracks of each class and deal them out by `fractions` (train, validation, test).
+
+    Held-out classes leave the class list: the remaining classes keep their order and are numbered anew from 0.
+    """
+    _check(trackset, holdout, fractions)
+    known = [label for label in range(len(trackset.class_names)) if label not in set(holdout)]
+    names = tuple(trackset.class_names[label] for label in known)
+    rng = np.random.default_rng(seed)
+    parts: tuple[list[Track], list[Track], list[Track]] = ([], [], [])
+    by_class: dict[int, list[Track]] = {label: [] for label in range(-1, len(trackset.class_names))}
+    for track in trackset.tracks:
+        by_class[track.label].append(track)
+    for number, label in enumerate(known):
+        tracks = by_class[label]
+        counts = _deal(len(tracks), fractions)
+        order = rng.permutation(len(tracks))
+        start = 0
+        for part, count in zip(parts, counts, strict=True):
+            part.extend(replace(tracks[i], label=number) for i in sorted(order[start : start + count]))
+            start += count
+    outside = [replace(track, label=-1) for label in (-1, *sorted(set(holdout))) for track in by_class[label]]
+    return Splits(*(replace(trackset, class_names=names, tracks=tuple(part)) for part in (*parts, outside)))
+
+
+def _check(trackset: TrackSet, holdout: Sequence[int], fractions: Sequence[float]) -> None:
+    if len(fractions) != 3 or min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-6:
+        raise InputError(f"fractions {tuple(fractions)} must be three numbers >= 0 that sum to 1")
+    classes = len(trackset.class_names)
+    wrong = [label for label in holdout if not 0 <= label < classes]
+    if wrong:
+        raise InputError(f"holdout {wrong} are no classes of '{trackset.name}', which has 0 to {classes - 1}")
+    if len(set(holdout)) >= classes:
+        raise InputError(f"holdout leaves no class of '{trackset.name}' to train on")
+
+
+def _deal(count: int, fractions: tuple[float, float, float]) -> list[int]:
+    """How many of `count` tracks each part gets: rounded, but no part that wants a share stays empty if avoidable."""
+    edges = np.rint(np.cumsum([0.0, *fractions]) * count).astype(int)
+    counts = list(np.diff(edges))
+    for part in (i for i in (0, 2, 1) if fractions[i] > 0 and counts[i] == 0):
+        richest = int(np.argmax(counts))
+        if counts[richest] > 1:
+            counts[richest] -= 1
+            counts[part] += 1
+    return [int(value) for value in counts]
