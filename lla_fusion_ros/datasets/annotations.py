@@ -1,4 +1,4 @@
-"""The annotation files `GT-<class>.csv` that GTSRB and BelgiumTSC share: file name, size and box of every image."""
+"""The annotation files `GT-<class>.csv` of GTSRB and BelgiumTSC: name, size and box of every image."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def class_folders(root: Path, expected: int, what: str) -> list[Path]:
     if missing:
         shown = ", ".join(missing[:5]) + (" …" if len(missing) > 5 else "")
         raise DatasetError(
-            f"{what} is incomplete: expected {expected} class folders 00000 to {expected - 1:05d} in '{root}', "
-            f"missing {len(missing)} ({shown})"
+            f"{what} is incomplete: expected {expected} class folders 00000 to {expected - 1:05d} in "
+            f"'{root}', missing {len(missing)} ({shown})"
         )
     return folders
 
@@ -82,10 +82,8 @@ def read_tracks(
     for annotation in read_annotations(folder, class_id):
         groups[annotation.group].append(annotation)
     tracks = []
-    for group, annotations in sorted(groups.items()):
-        frames = tuple(
-            _frame(item, cameras, rate) for item in sorted(annotations, key=lambda item: item.index)
-        )
+    for group, items in sorted(groups.items()):
+        frames = tuple(_frame(item, cameras, rate) for item in sorted(items, key=lambda item: item.index))
         tracks.append(Track(f"{prefix}{folder.name}/{group}", class_id, frames))
     return tracks
 
@@ -98,7 +96,8 @@ def _frame(item: Annotation, cameras: bool, rate: float) -> Frame:
     image = read_image(item.path)
     if image.shape[1::-1] != item.size:
         raise DatasetError(
-            f"image '{item.path}' is {image.shape[1]}x{image.shape[0]}, annotated as {item.size[0]}x{item.size[1]}"
+            f"image '{item.path}' is {image.shape[1]}x{image.shape[0]}, "
+            f"annotated as {item.size[0]}x{item.size[1]}"
         )
     if cameras:
         return Frame(image, item.box, camera=item.index)

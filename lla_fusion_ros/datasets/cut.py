@@ -13,8 +13,8 @@ def cut(trackset: TrackSet, size: int, margin: float, border: int = 0) -> CropSe
     """Cut every box, grown by `margin` of its side on each side and stretched to `size`.
 
     Args:
-        border: pixels of surroundings to keep on each side (at the scale of the crop): what `degrade` moves over.
-            A quarter of `size` is enough for all regimes.
+        border: pixels of surroundings to keep on each side, at the scale of the crop, for `degrade` to move
+            over. A quarter of `size` suits all regimes.
     """
     if size < 1 or border < 0 or not 0 <= margin < 10:
         raise InputError(

@@ -34,7 +34,7 @@ def split_tracks(
 ) -> Splits:
     """Shuffle the tracks of each class and deal them out by `fractions` (train, validation, test).
 
-    Held-out classes leave the class list: the remaining classes keep their order and are numbered anew from 0.
+    Held-out classes leave the class list: the others keep their order and are numbered anew from 0.
     """
     _check(trackset, holdout, fractions)
     known = [label for label in range(len(trackset.class_names)) if label not in set(holdout)]
@@ -68,7 +68,7 @@ def _check(trackset: TrackSet, holdout: Sequence[int], fractions: Sequence[float
 
 
 def _deal(count: int, fractions: tuple[float, float, float]) -> list[int]:
-    """How many of `count` tracks each part gets: rounded, but no part that wants a share stays empty if avoidable."""
+    """How many of `count` tracks each part gets: rounded, but no wanted part stays empty if avoidable."""
     edges = np.rint(np.cumsum([0.0, *fractions]) * count).astype(int)
     counts = list(np.diff(edges))
     for part in (i for i in (0, 2, 1) if fractions[i] > 0 and counts[i] == 0):
