@@ -1,0 +1,199 @@
+"""One model file <-> networks, posterior, fusers and warning models.
+
+Tensors in the file: `network.<c>.<parameter>` for every member, `posterior.factors` (packed lower
+triangles, [networks, classes, D (D + 1) / 2]), `posterior.cross` where present, `warnings.<name>`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lla_fusion_ros.bundle.container import read_container, write_container
+from lla_fusion_ros.bundle.meta import BundleMeta, meta_from_dict
+from lla_fusion_ros.errors import BundleError, LlaFusionError
+from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+
+if TYPE_CHECKING:  # torch takes seconds to import; a fusion node without networks never needs it
+    from lla_fusion_ros.networks import Ensemble, Normalisation, SplitNetwork
+
+_NETWORK = "network."
+_WARNINGS = "warnings."
+
+
+@dataclass(frozen=True)  # no slots: cached_property keeps the posterior in the instance
+class Bundle:
+    """A trained, fitted and calibrated ensemble; `source` names it in errors."""
+
+    meta: BundleMeta
+    tensors: dict[str, np.ndarray]
+    hash: str = ""
+    source: str = "in memory"
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return self.meta.class_names
+
+    @property
+    def classes(self) -> int:
+        return len(self.meta.class_names)
+
+    @property
+    def networks(self) -> int:
+        return self.meta.networks
+
+    @property
+    def input_size(self) -> int:
+        return self.meta.input_size
+
+    @property
+    def crop_margin(self) -> float:
+        return self.meta.crop_margin
+
+    def members(self) -> list[SplitNetwork]:
+        """The networks as they were trained, batch norm included."""
+        import torch
+
+        from lla_fusion_ros.networks import build_network
+
+        result = []
+        for index in range(self.networks):
+            network = build_network(self.meta.architecture, self.classes)
+            prefix = f"{_NETWORK}{index}."
+            state = {
+                name[len(prefix) :]: torch.from_numpy(array.astype(_module_dtype(array)))
+                for name, array in self.tensors.items()
+                if name.startswith(prefix)
+            }
+            try:
+                network.load_state_dict(state)
+            except RuntimeError as error:
+                raise BundleError(
+                    f"bundle '{self.source}': network {index} does not fit its architecture: {error}"
+                ) from None
+            result.append(network.eval())
+        return result
+
+    def ensemble(self, networks: Sequence[int] | None = None) -> Ensemble:
+        """All members, or some of them, in one module for inference."""
+        from lla_fusion_ros.networks import Ensemble
+
+        members = self.members()
+        return Ensemble(members if networks is None else [members[index] for index in networks])
+
+    def normalisation(self) -> Normalisation:
+        from lla_fusion_ros.networks import Normalisation
+
+        return Normalisation(**self.meta.normalisation)
+
+    @cached_property
+    def _posterior(self) -> EnsemblePosterior:
+        packed = np.asarray(self._tensor("posterior.factors"), np.float64)
+        size = int(round((np.sqrt(8 * packed.shape[-1] + 1) - 1) / 2))
+        rows, columns = np.tril_indices(size)
+        factors = np.zeros((*packed.shape[:-1], size, size))
+        factors[..., rows, columns] = packed
+        cross = self.tensors.get("posterior.cross")
+        return EnsemblePosterior(
+            factors,
+            self.meta.prior_precision,
+            self.meta.posterior_temperature,
+            None if cross is None else np.asarray(cross, np.float64),
+        )
+
+    def posterior(self) -> EnsemblePosterior:
+        """The Laplace posterior of the last layers, computed once."""
+        return self._posterior
+
+    def fuser(self, name: str | None = None, window: int = 30) -> Any:
+        """A fuser with the scalars fitted for these networks; the bundle's default without a name."""
+        from lla_fusion_ros.fusion import make_fuser
+
+        chosen = name or self.meta.default_fuser
+        return make_fuser(chosen, self.posterior(), self.meta.fusers.get(chosen), window)
+
+    def warning_tensors(self) -> dict[str, np.ndarray]:
+        return {
+            name[len(_WARNINGS) :]: array
+            for name, array in self.tensors.items()
+            if name.startswith(_WARNINGS)
+        }
+
+    def _tensor(self, name: str) -> np.ndarray:
+        if name not in self.tensors:
+            raise BundleError(f"bundle '{self.source}' lacks the tensor '{name}'")
+        return self.tensors[name]
+
+    def check(self) -> None:
+        """Refuse a bundle whose parts do not fit each other."""
+        if self.meta.softmax_temperature and len(self.meta.softmax_temperature) != self.networks:
+            raise BundleError(
+                f"bundle '{self.source}' has {self.networks} networks "
+                f"but {len(self.meta.softmax_temperature)} softmax temperatures"
+            )
+        for index in range(self.networks):
+            head = self._tensor(f"{_NETWORK}{index}.head.weight")
+            if len(head) != self.classes:
+                raise BundleError(
+                    f"bundle '{self.source}' has {len(head)} classes but class_names lists {self.classes}"
+                )
+        try:
+            posterior = self.posterior()
+        except LlaFusionError as error:
+            raise BundleError(f"bundle '{self.source}': {error}") from None
+        width = self._tensor(f"{_NETWORK}0.head.weight").shape[1] + 1
+        if posterior.factors.shape[:3] != (self.networks, self.classes, width):
+            raise BundleError(
+                f"bundle '{self.source}': posterior of shape {posterior.factors.shape} does not fit "
+                f"{self.networks} networks, {self.classes} classes and {width} features"
+            )
+
+
+def _module_dtype(array: np.ndarray) -> np.dtype[Any]:
+    """Weights may be stored in half precision; modules compute in single. Counters stay integers."""
+    return np.dtype(np.float32) if array.dtype.kind == "f" else array.dtype
+
+
+def make_bundle(
+    meta: BundleMeta,
+    members: Sequence[SplitNetwork],
+    posterior: EnsemblePosterior,
+    warning_tensors: dict[str, np.ndarray] | None = None,
+    half: bool = False,
+) -> Bundle:
+    """Put trained parts together; `half` stores network weights in 16 bits."""
+    tensors: dict[str, np.ndarray] = {}
+    for index, member in enumerate(members):
+        for name, value in member.state_dict().items():
+            array = value.detach().cpu().numpy().copy()
+            tensors[f"{_NETWORK}{index}.{name}"] = (
+                array.astype(np.float16) if half and array.ndim > 1 else array
+            )
+    rows, columns = np.tril_indices(posterior.features)
+    tensors["posterior.factors"] = posterior.factors[..., rows, columns].astype(np.float32)
+    if posterior.cross is not None:
+        tensors["posterior.cross"] = posterior.cross.astype(np.float32)
+    for name, array in (warning_tensors or {}).items():
+        tensors[f"{_WARNINGS}{name}"] = array
+    bundle = Bundle(meta, tensors)
+    bundle.check()
+    return bundle
+
+
+def save_bundle(bundle: Bundle, path: str | Path) -> str:
+    """Write the bundle atomically; returns its hash."""
+    bundle.check()
+    return write_container(Path(path), bundle.meta.as_dict(), bundle.tensors)
+
+
+def load_bundle(path: str | Path) -> Bundle:
+    """Read and check a bundle; BundleError says why a file is refused."""
+    document, tensors, digest = read_container(Path(path))
+    bundle = Bundle(meta_from_dict(document, str(path)), tensors, digest, str(path))
+    bundle.check()
+    return bundle

@@ -1,0 +1,108 @@
+"""The file itself: safetensors with one JSON document and a SHA-256 over everything.
+
+Nothing here knows what a bundle means. Reading never runs code: the header is JSON, the rest is numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as parse_tensors
+from safetensors.numpy import save as dump_tensors
+
+from lla_fusion_ros.errors import BundleError
+
+FORMAT = "lla_fusion_ros bundle"
+VERSION = 1
+_LARGEST_HEADER = 64 * 1024 * 1024
+
+
+def write_container(path: Path, document: dict[str, Any], tensors: dict[str, np.ndarray]) -> str:
+    """Write the file in one step (a reader sees the old file or the new one) and return its hash."""
+    text = json.dumps(document, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    tensors = {name: np.ascontiguousarray(tensors[name]) for name in sorted(tensors)}
+    digest = content_hash(text, tensors)
+    header = {"format": FORMAT, "version": str(VERSION), "sha256": digest, "bundle": text}
+    data = dump_tensors(tensors, metadata=header)
+    _replace_file(path, data)
+    return digest
+
+
+def read_container(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray], str]:
+    """The JSON document, the tensors and the hash; BundleError says what is wrong with the file."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise BundleError(f"bundle '{path}' does not exist") from None
+    except OSError as error:
+        raise BundleError(f"bundle '{path}' cannot be read: {error.strerror}") from None
+    header = _header(path, data)
+    try:
+        tensors = parse_tensors(data)
+    except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
+        raise BundleError(f"bundle '{path}' is truncated or altered: {error}") from None
+    text = header.get("bundle", "")
+    if content_hash(text, tensors) != header.get("sha256"):
+        raise BundleError(
+            f"bundle '{path}' was altered: its content does not match its SHA-256; copy it again"
+        )
+    return json.loads(text), tensors, header["sha256"]
+
+
+def content_hash(text: str, tensors: dict[str, np.ndarray]) -> str:
+    """SHA-256 over the document and every tensor's name, type, shape and bytes."""
+    digest = hashlib.sha256(f"{FORMAT}\0{VERSION}\0{text}\0".encode())
+    for name in sorted(tensors):
+        array = np.ascontiguousarray(tensors[name])
+        digest.update(f"{name}\0{array.dtype.str}\0{array.shape}\0".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def _header(path: Path, data: bytes) -> dict[str, str]:
+    """The metadata of a safetensors file that this package wrote."""
+    if len(data) < 8:
+        raise BundleError(f"bundle '{path}' is truncated: it has only {len(data)} bytes")
+    (length,) = struct.unpack("<Q", data[:8])
+    if length > _LARGEST_HEADER or data[8:9] != b"{":
+        raise BundleError(f"'{path}' is not a bundle: it is no safetensors file")
+    if length > len(data) - 8:
+        raise BundleError(f"bundle '{path}' is truncated: its header alone needs {length + 8} bytes")
+    try:
+        metadata = json.loads(data[8 : 8 + length].decode("utf-8")).get("__metadata__")
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError, AttributeError):
+        raise BundleError(f"bundle '{path}' was altered: its header cannot be read") from None
+    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
+        raise BundleError(f"'{path}' is a safetensors file, but not a bundle of lla_fusion_ros")
+    if metadata.get("version") != str(VERSION):
+        raise BundleError(
+            f"bundle '{path}' has format version {metadata.get('version')}, "
+            f"this package reads version {VERSION}; train it again or install the matching package"
+        )
+    return metadata
+
+
+def _replace_file(path: Path, data: bytes) -> None:
+    folder = path.parent
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=folder)
+    except OSError as error:
+        raise BundleError(f"bundle '{path}' cannot be written: {error.strerror}") from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)  # mkstemp gives 0600; a model file is for everybody
+        os.replace(name, path)
+    except OSError as error:
+        os.unlink(name)
+        raise BundleError(f"bundle '{path}' cannot be written: {error.strerror}") from None

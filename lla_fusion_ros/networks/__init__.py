@@ -1,0 +1,22 @@
+"""Networks: crops in, logits and features out."""
+
+from lla_fusion_ros.networks.architectures import (
+    Architecture,
+    architecture_names,
+    build_network,
+    register_architecture,
+)
+from lla_fusion_ros.networks.ensemble import Ensemble
+from lla_fusion_ros.networks.network import SplitNetwork, with_bias_feature
+from lla_fusion_ros.networks.normalise import Normalisation
+
+__all__ = [
+    "Architecture",
+    "Ensemble",
+    "Normalisation",
+    "SplitNetwork",
+    "architecture_names",
+    "build_network",
+    "register_architecture",
+    "with_bias_feature",
+]
