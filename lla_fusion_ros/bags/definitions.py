@@ -1,0 +1,71 @@
+"""Message definitions that recorded bags must carry, so that any tool can decode them later.
+
+`rosbags` knows the common ROS 2 messages; vision_msgs 4.1 is given here. A test keeps these texts equal,
+field for field, to `interfaces/vision_msgs` and their hashes to those of stock ROS 2.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from rosbags.typesys.store import Typestore
+
+VISION_MSGS = {
+    "vision_msgs/msg/Point2D": "float64 x\nfloat64 y\n",
+    "vision_msgs/msg/Pose2D": "vision_msgs/Point2D position\nfloat64 theta\n",
+    "vision_msgs/msg/BoundingBox2D": "vision_msgs/Pose2D center\nfloat64 size_x\nfloat64 size_y\n",
+    "vision_msgs/msg/ObjectHypothesis": "string class_id\nfloat64 score\n",
+    "vision_msgs/msg/ObjectHypothesisWithPose": (
+        "vision_msgs/ObjectHypothesis hypothesis\ngeometry_msgs/PoseWithCovariance pose\n"
+    ),
+    "vision_msgs/msg/Detection2D": (
+        "std_msgs/Header header\n"
+        "vision_msgs/ObjectHypothesisWithPose[] results\n"
+        "vision_msgs/BoundingBox2D bbox\n"
+        "string id\n"
+    ),
+    "vision_msgs/msg/Detection2DArray": "std_msgs/Header header\nvision_msgs/Detection2D[] detections\n",
+    "vision_msgs/msg/VisionClass": "uint16 class_id\nstring class_name\n",
+    "vision_msgs/msg/LabelInfo": (
+        "std_msgs/Header header\nvision_msgs/VisionClass[] class_map\nfloat32 threshold\n"
+    ),
+}
+
+
+@lru_cache(maxsize=1)
+def typestore() -> Typestore:
+    """All message types this package writes."""
+    store = get_typestore(Stores.ROS2_JAZZY)
+    for name, text in VISION_MSGS.items():
+        store.register(get_types_from_msg(text, name))
+    return store
+
+
+def fits_vision_msgs(type_name: str, definition: str) -> bool:
+    """Whether a recorded definition has the fields of vision_msgs 4.1; older ones have others, and no ids.
+
+    A bag that carries no definition is taken at its word.
+    """
+    if not definition:
+        return True
+    own = _blocks(typestore().generate_msgdef(type_name, ros_version=2)[0])
+    recorded = _blocks(definition)
+    return all(recorded.get(name) == fields for name, fields in own.items())
+
+
+def _blocks(definition: str) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Fields (type, name) of a definition text and of the types it lists below itself, short type names."""
+    fields: dict[str, tuple[tuple[str, str], ...]] = {}
+    name = ""
+    rows: list[tuple[str, str]] = []
+    for line in definition.splitlines():
+        text = line.split("#", 1)[0].strip()
+        if set(text) == {"="}:
+            fields[name], rows = tuple(rows), []
+        elif text.startswith("MSG:"):
+            name = text[4:].strip().replace("/msg/", "/")
+        elif len(parts := text.split()) >= 2 and "=" not in text:
+            rows.append((parts[0].replace("/msg/", "/").rpartition("/")[2], parts[1]))
+    fields[name] = tuple(rows)
+    return fields

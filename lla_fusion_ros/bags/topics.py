@@ -1,0 +1,154 @@
+"""Which topics of a bag are cameras: found by type and namespace, or named by the user."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lla_fusion_ros.bags.definitions import fits_vision_msgs
+from lla_fusion_ros.bags.types import COMPRESSED_IMAGE, DETECTIONS, IMAGE, Summary, Topic
+from lla_fusion_ros.errors import BagError
+
+EMBEDDINGS_SUFFIX = "/embeddings"
+# Topics of the right types that are results, never inputs.
+_OUTPUTS = ("/annotated", "/fused_classes", EMBEDDINGS_SUFFIX)
+
+
+@dataclass(frozen=True, slots=True)
+class CameraTopics:
+    """A camera in a bag: its images and the tracked boxes in them."""
+
+    name: str
+    image: str
+    detections: str
+    compressed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ViewTopics:
+    """A camera whose crops went through the networks when the bag was recorded."""
+
+    name: str
+    views: str
+    embeddings: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """The cameras of a bag, and why others are not; `missing` says what to do where there is none."""
+
+    cameras: tuple[CameraTopics, ...]
+    views: tuple[ViewTopics, ...]
+    missing: tuple[str, ...]
+
+
+def find_cameras(summary: Summary) -> Wiring:
+    """Pair every Detection2DArray topic with the images of the nearest namespace."""
+    filled = [topic for topic in summary.topics if topic.count]
+    images = [topic for topic in filled if topic.type in (IMAGE, COMPRESSED_IMAGE) and not _is_output(topic)]
+    arrays = [topic for topic in filled if topic.type == DETECTIONS]
+    embeddings = {topic.name for topic in filled if topic.name.endswith(EMBEDDINGS_SUFFIX)}
+    missing = []
+    views, detections = [], []
+    for topic in arrays:
+        if not fits_vision_msgs(topic.type, topic.definition):
+            missing.append(
+                f"{topic.name} is of an older vision_msgs without track ids; record it with 4.0 or later"
+            )
+        elif topic.name + EMBEDDINGS_SUFFIX in embeddings:
+            views.append(ViewTopics(_parent(topic.name), topic.name, topic.name + EMBEDDINGS_SUFFIX))
+        elif not _is_output(topic):
+            detections.append(topic)
+    cameras: list[CameraTopics] = []
+    for topic in detections:
+        nearest = _nearest(topic, images)
+        if len({_stream(image) for image in nearest}) > 1:
+            names = ", ".join(image.name for image in nearest)
+            missing.append(
+                f"{topic.name} could belong to {names}: say which with --camera NAME=IMAGE,DETECTIONS"
+            )
+        elif nearest:
+            image = _preferred(nearest)
+            name = _unique(_shared_name(topic, image), topic, cameras)
+            cameras.append(CameraTopics(name, image.name, topic.name, image.type == COMPRESSED_IMAGE))
+    if not cameras and not views:
+        missing += _reasons(images, detections)
+    return Wiring(tuple(cameras), tuple(views), tuple(missing))
+
+
+def name_cameras(summary: Summary, named: list[str]) -> Wiring:
+    """Cameras as the user named them: NAME=IMAGE_TOPIC,DETECTIONS_TOPIC."""
+    types = {topic.name: topic for topic in summary.topics}
+    cameras = []
+    for text in named:
+        name, equals, topics = text.partition("=")
+        image, comma, detections = topics.partition(",")
+        if not (name and equals and image and comma and detections):
+            raise BagError(f"--camera {text}: expected NAME=IMAGE_TOPIC,DETECTIONS_TOPIC")
+        for topic, expected in ((image, (IMAGE, COMPRESSED_IMAGE)), (detections, (DETECTIONS,))):
+            if topic not in types:
+                raise BagError(f"--camera {text}: the bag has no topic {topic}; it has {', '.join(types)}")
+            if types[topic].type not in expected:
+                raise BagError(
+                    f"--camera {text}: {topic} is {types[topic].type}, expected {' or '.join(expected)}"
+                )
+        cameras.append(CameraTopics(name, image, detections, types[image].type == COMPRESSED_IMAGE))
+    return Wiring(tuple(cameras), (), ())
+
+
+def _reasons(images: list[Topic], detections: list[Topic]) -> list[str]:
+    if not images and not detections:
+        return ["no images, no tracked detections and no recorded views: there is nothing to fuse"]
+    if not detections:
+        return [
+            "no vision_msgs/Detection2DArray topic: run a detector with a tracker and record its output too"
+        ]
+    if not images:
+        return ["no sensor_msgs/Image or CompressedImage topic: record the images the boxes were found in"]
+    return []
+
+
+def _is_output(topic: Topic) -> bool:
+    return topic.name.endswith(_OUTPUTS)
+
+
+def _stream(image: Topic) -> str:
+    """The raw and the compressed form of the same images are one stream."""
+    return image.name.removesuffix("/compressed")
+
+
+def _parts(name: str) -> list[str]:
+    return name.strip("/").split("/")[:-1]
+
+
+def _common(first: list[str], second: list[str]) -> list[str]:
+    shared = []
+    for left, right in zip(first, second, strict=False):
+        if left != right:
+            break
+        shared.append(left)
+    return shared
+
+
+def _nearest(detections: Topic, images: list[Topic]) -> list[Topic]:
+    """The image topics that share most of the namespace with these detections."""
+    shared = {image.name: len(_common(_parts(detections.name), _parts(_stream(image)))) for image in images}
+    most = max(shared.values(), default=0)
+    return [image for image in images if shared[image.name] == most]
+
+
+def _preferred(images: list[Topic]) -> Topic:
+    """Of the forms of one stream, the one with more messages; raw where they are equal."""
+    return max(images, key=lambda image: (image.count, image.type == IMAGE))
+
+
+def _parent(name: str) -> str:
+    return "/".join(_parts(name)) or "camera"
+
+
+def _shared_name(detections: Topic, image: Topic) -> str:
+    return "/".join(_common(_parts(detections.name), _parts(_stream(image)))) or "camera"
+
+
+def _unique(name: str, detections: Topic, cameras: list[CameraTopics]) -> str:
+    taken = {camera.name for camera in cameras}
+    return name if name not in taken else detections.name.strip("/")
