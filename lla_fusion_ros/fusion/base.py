@@ -3,19 +3,29 @@
 A fuser works on many tracks at once. Its state is a frozen dataclass of arrays whose first axis is
 `tracks`, so that a store can keep all tracks of a vehicle in one set of arrays, take out the rows that
 a frame touches, update them in one call and put them back (`take_rows`, `put_rows`).
+
+Most fusers are sums: the state after L views is the sum of L contributions, each computed from its view
+alone. They derive from `SumFuser` and write only `contribution` and `predict`. Their cost per view and
+their memory do not grow with L, the order of the views does not matter, and calibration gets the pmf
+after every L of every track from one cumulative sum (`fusion.along.pmf_along`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
+from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.fusion.measure import MeasuredViews, measured
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.views import Views
 
 State = TypeVar("State")
+Value = float | list[float]
+Values = Mapping[str, Value]  # what a bundle stores for one fuser, as JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +34,7 @@ class Scalar:
 
     Attributes:
         start: where the search begins, and the value where nothing was fitted.
-        low, high: bounds of the search.
+        low, high: bounds of the search; a value outside them is refused.
         log: search on a logarithmic scale.
     """
 
@@ -39,9 +49,10 @@ class Fuser(Protocol):
 
     name: ClassVar[str]
     scalars: ClassVar[dict[str, Scalar]]  # what calibration may tune; empty for the plain baselines
+    notes: tuple[str, ...]  # what a user should know before relying on the result
 
     def __init__(
-        self, posterior: EnsemblePosterior, values: dict[str, float] | None = None, window: int = 30
+        self, posterior: EnsemblePosterior, values: Values | None = None, window: int = 30
     ) -> None: ...
 
     def initial(self, tracks: int) -> Any:
@@ -54,6 +65,120 @@ class Fuser(Protocol):
         """The fused class distribution; uniform for a track that has seen nothing.  [tracks, classes]"""
 
 
+class BaseFuser:
+    """What the fusers share: the posterior, checked values, checked views.
+
+    A fuser with a better way to fit itself than a search over its scalars has a classmethod
+    `fit(posterior, logits, features, steps, label, variance=None) -> Values` with the arrays of
+    `calibration.TrackViews`; calibration calls it in the place of the search.
+    """
+
+    name: ClassVar[str]
+    scalars: ClassVar[dict[str, Scalar]] = {}
+    vectors: ClassVar[tuple[str, ...]] = ()  # names of values that are lists, set by `fit`
+
+    def __init__(self, posterior: EnsemblePosterior, values: Values | None = None, window: int = 30) -> None:
+        if window < 1:
+            raise InputError(f"window of fuser '{self.name}' is {window}, it must be at least 1")
+        self.posterior = posterior
+        self.window = window
+        self.notes: tuple[str, ...] = ()
+        given = dict(values or {})
+        self.vector = {
+            key: _checked_vector(self.name, key, given.pop(key)) for key in self.vectors if key in given
+        }
+        self.value = {key: scalar.start for key, scalar in self.scalars.items()}
+        for key, number in given.items():
+            self.value[key] = self._checked_scalar(key, number)
+
+    def _checked_scalar(self, key: str, number: Value) -> float:
+        scalar = self.scalars.get(key)
+        if scalar is None:
+            known = ", ".join((*self.scalars, *self.vectors)) or "none"
+            raise InputError(f"fuser '{self.name}' has no value '{key}'; it knows: {known}")
+        if not isinstance(number, int | float) or not scalar.low <= number <= scalar.high:
+            raise InputError(
+                f"value '{key}' of fuser '{self.name}' is {number}, it must be in [{scalar.low:g}, {scalar.high:g}]"
+            )
+        return float(number)
+
+    def measured(self, views: Views) -> MeasuredViews:
+        """The views, checked against the ensemble, with their signs of quality at hand."""
+        return measured(views, self.posterior)
+
+
+class SumFuser(BaseFuser):
+    """A fuser whose state is the sum of one contribution per view."""
+
+    def initial(self, tracks: int) -> Any:
+        """The state of `tracks` tracks that have seen nothing: all sums zero."""
+        raise NotImplementedError
+
+    def contribution(self, views: MeasuredViews) -> Any:
+        """What one view of each track adds to the state."""
+        raise NotImplementedError
+
+    def update(self, state: Any, views: Views) -> Any:
+        """The state after one more crop of each track."""
+        return add(state, self.contribution(self.measured(views)))
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedSum:
+    """The state of a weighted mean that runs over views.
+
+    Attributes:
+        count: L, the number of views.                 [tracks]
+        weight: sum of the weights.                    [tracks]
+        total: sum of weight times class scores.       [tracks, classes]
+    """
+
+    count: np.ndarray
+    weight: np.ndarray
+    total: np.ndarray
+
+    @classmethod
+    def zeros(cls, tracks: int, classes: int) -> WeightedSum:
+        return cls(np.zeros(tracks), np.zeros(tracks), np.zeros((tracks, classes)))
+
+    @classmethod
+    def one(cls, weight: np.ndarray, scores: np.ndarray) -> WeightedSum:
+        """The contribution of one view of each track."""
+        return cls(np.ones(len(scores)), weight, weight[:, None] * scores)
+
+    def mean(self) -> np.ndarray:
+        """The weighted mean, zero for a track that has seen nothing.  [tracks, classes]"""
+        return self.total / np.maximum(self.weight, SMALLEST)[:, None]
+
+
+SMALLEST = 1e-300  # keeps 0/0 at 0 for tracks that have seen nothing
+
+
+def growth(count: np.ndarray, alpha: float, temperature: float) -> np.ndarray:
+    """L^alpha / T of METHOD 3.4: how much surer L views are than one.  [tracks, 1]
+
+    alpha = 0 averages the evidence (ten frames at .7 stay at .7), alpha = 1 adds it up as if the views
+    were independent; correlated frames lie in between.
+    """
+    return (np.maximum(count, 1.0) ** alpha / temperature)[:, None]
+
+
+def _checked_vector(fuser: str, key: str, numbers: Value) -> np.ndarray:
+    vector = np.asarray(numbers, np.float64)
+    if vector.ndim != 1 or not np.isfinite(vector).all():
+        raise InputError(
+            f"value '{key}' of fuser '{fuser}' must be a list of finite numbers, it is {numbers}"
+        )
+    return vector
+
+
+def add(first: State, second: State) -> State:
+    """The sum of two states, field by field."""
+    return type(first)(
+        **{f.name: getattr(first, f.name) + getattr(second, f.name) for f in fields(first)}  # type: ignore[arg-type]
+    )
+
+
 def take_rows(state: State, rows: np.ndarray) -> State:
     """The state of some tracks."""
     return type(state)(**{f.name: getattr(state, f.name)[rows] for f in fields(state)})  # type: ignore[arg-type]
@@ -63,3 +188,15 @@ def put_rows(state: State, rows: np.ndarray, part: State) -> None:
     """Write `part` over the given rows of a state that a track store owns (in place)."""
     for f in fields(state):  # type: ignore[arg-type]
         getattr(state, f.name)[rows] = getattr(part, f.name)
+
+
+def grown(state: State, empty: State) -> State:
+    """The state with the rows of `empty` appended: how a store makes room for more tracks."""
+    return type(state)(
+        **{f.name: np.concatenate([getattr(state, f.name), getattr(empty, f.name)]) for f in fields(state)}  # type: ignore[arg-type]
+    )
+
+
+def state_bytes(state: Any) -> int:
+    """The memory of a state: what must not grow with the number of views."""
+    return sum(getattr(state, f.name).nbytes for f in fields(state))

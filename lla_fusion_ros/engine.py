@@ -1,0 +1,190 @@
+"""The second half of the flow: views of tracked objects in, fused classes and warnings out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.fusion.base import Fuser, grown, put_rows, take_rows
+from lla_fusion_ros.fusion.measure import MeasuredViews, measured
+from lla_fusion_ros.pmf import entropy
+from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.settings import FusionSettings
+from lla_fusion_ros.tracks import Admission, TrackKey, TrackStore
+from lla_fusion_ros.views import Views
+from lla_fusion_ros.warnings.verdict import REASONS, Verdicts
+
+
+class FusionModel(Protocol):
+    """What the engine needs of a bundle."""
+
+    def posterior(self) -> EnsemblePosterior: ...
+
+    def fuser(self, name: str | None = None, window: int = 30) -> Fuser: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One frame of one camera: the views of its tracked objects.
+
+    Attributes:
+        camera: name of the camera.
+        stamp: message time in nanoseconds.
+        ids: track ids, as many as there are views.
+        views: one row per id.
+    """
+
+    camera: str
+    stamp: int
+    ids: Sequence[str]
+    views: Views
+
+
+@dataclass(frozen=True, slots=True)
+class FrameResult:
+    """What one frame changed.
+
+    Attributes:
+        kept: positions in the observation that were fused; the arrays below have one row for each.   [n] int
+        ids: their track ids.
+        pmf: fused class distributions, each sums to 1.                                    [n, classes]
+        verdicts: one for each.
+        cleared: tracks whose warning ended with this frame (or that were forgotten while warned of).
+        restarted: tracks that began anew because of an identity switch.
+        removed: tracks that were forgotten (idle, capacity, clock jump).
+        dropped: detections that were not fused, by reason.
+        jumped: the clock jumped back and all tracks were cleared.
+        notes: what the user should know about the fuser in use.
+    """
+
+    kept: np.ndarray
+    ids: tuple[str, ...]
+    pmf: np.ndarray
+    verdicts: Verdicts
+    cleared: tuple[TrackKey, ...]
+    restarted: tuple[TrackKey, ...]
+    removed: tuple[TrackKey, ...]
+    dropped: dict[str, int]
+    jumped: bool
+    notes: tuple[str, ...]
+
+
+class FusionEngine:
+    """Tracks, fuser and warnings together. Not thread-safe: one caller at a time."""
+
+    def __init__(self, model: FusionModel, settings: FusionSettings | None = None) -> None:
+        self._model = model
+        self._posterior = model.posterior()
+        self.settings = settings or FusionSettings()
+        self.counters: Counter[str] = (
+            Counter()
+        )  # frames, views, clock_jumps, dropped_<reason> since the start
+        self._fuser = self._make_fuser(self.settings)
+        self._store = TrackStore(self.settings)
+        self._reset_arrays()
+
+    @property
+    def fuser(self) -> Fuser:
+        return self._fuser
+
+    @property
+    def tracks(self) -> int:
+        """Tracks alive."""
+        return len(self._store)
+
+    def configure(self, settings: FusionSettings) -> None:
+        """New settings from the next frame on; a refused one leaves everything as it was.
+
+        Another fuser or window begins all tracks anew, because their sums mean something else.
+        """
+        change = (settings.fuser, settings.window) != (self.settings.fuser, self.settings.window)
+        fuser = self._make_fuser(settings) if change else self._fuser
+        self._store.configure(settings)
+        self.settings = settings
+        if change:
+            self._fuser = fuser
+            self.reset()
+
+    def reset(self) -> None:
+        """Forget all tracks."""
+        self._store.clear()
+        self._reset_arrays()
+
+    def update(self, observation: Observation) -> FrameResult:
+        """Fuse one frame of one camera. Views that do not fit raise InputError and change nothing."""
+        views = measured(observation.views, self._posterior)
+        if len(observation.ids) != len(views):
+            raise InputError(f"the frame has {len(observation.ids)} track ids but {len(views)} views")
+        admission = self._store.admit(observation.camera, observation.stamp, observation.ids)
+        self._count(admission)
+        self._make_room()
+        cleared = [key for key, row in admission.removed if self._warned[row]]
+        self._begin(admission.rows[admission.fresh])
+        if len(admission.kept) < len(views):
+            views = measured(views.take(admission.kept), self._posterior)
+        pmf = self._fuse(admission.rows, views)
+        verdicts = self._judge(admission.rows, pmf)
+        return FrameResult(
+            kept=admission.kept,
+            ids=tuple(observation.ids[i] for i in admission.kept),
+            pmf=pmf,
+            verdicts=verdicts,
+            cleared=tuple(cleared),
+            restarted=(),
+            removed=tuple(key for key, _ in admission.removed),
+            dropped=admission.dropped,
+            jumped=admission.jumped,
+            notes=self._fuser.notes,
+        )
+
+    def _make_fuser(self, settings: FusionSettings) -> Fuser:
+        return self._model.fuser(settings.fuser or None, settings.window)
+
+    def _reset_arrays(self) -> None:
+        self._state: Any = self._fuser.initial(self._store.allocated)
+        self._warned = np.zeros(self._store.allocated, bool)
+
+    def _count(self, admission: Admission) -> None:
+        self.counters["frames"] += 1
+        self.counters["views"] += len(admission.kept)
+        self.counters["clock_jumps"] += admission.jumped
+        for reason, count in admission.dropped.items():
+            self.counters[f"dropped_{reason}"] += count
+
+    def _make_room(self) -> None:
+        extra = self._store.allocated - len(self._warned)
+        if extra > 0:
+            self._state = grown(self._state, self._fuser.initial(extra))
+            self._warned = np.concatenate([self._warned, np.zeros(extra, bool)])
+
+    def _begin(self, rows: np.ndarray) -> None:
+        if len(rows):
+            put_rows(self._state, rows, self._fuser.initial(len(rows)))
+            self._warned[rows] = False
+
+    def _fuse(self, rows: np.ndarray, views: MeasuredViews) -> np.ndarray:
+        part = self._fuser.update(take_rows(self._state, rows), views)
+        put_rows(self._state, rows, part)
+        return self._fuser.predict(part)
+
+    def _judge(self, rows: np.ndarray, pmf: np.ndarray) -> Verdicts:
+        nothing = np.zeros(len(rows))
+        return Verdicts(
+            pmf=pmf,
+            entropy=entropy(pmf),
+            mutual_information=nothing,
+            ood_score=nothing,
+            familiarity=nothing + 1,
+            consistency=nothing + 1,
+            agreement=nothing + 1,
+            views=self._store.views(rows),
+            cameras=tuple(self._store.cameras),
+            level=np.zeros(len(rows), int),
+            raised=np.zeros((len(rows), len(REASONS)), bool),
+            thresholds={},
+        )

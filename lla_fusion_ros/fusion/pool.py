@@ -1,0 +1,40 @@
+"""`pool`: the tempered linear pool, the honest baseline without any Laplace in it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lla_fusion_ros.fusion.base import Scalar, SumFuser, WeightedSum, growth
+from lla_fusion_ros.fusion.measure import MeasuredViews
+from lla_fusion_ros.pmf import entropy, softmax
+
+FLOOR = 1e-12  # a class no view gave any mass is improbable, not impossible
+
+
+class Pool(SumFuser):
+    """s = ln(sum_t u_t p_t / sum_t u_t), pmf = softmax(s L^alpha / T)   (METHOD 4).
+
+    p_t is the mean over networks of the temperature-scaled pmfs (eq. temp_scaling_fm), u_t = exp(-gamma H_t)
+    with H_t its entropy. Cost O(CM) per view, state O(M). Use it where no posterior was fitted; what
+    a Laplace fuser must beat.
+    """
+
+    name = "pool"
+    scalars = {
+        "gamma": Scalar(1.0, 0.0, 20.0),
+        "alpha": Scalar(0.3, 0.0, 1.0),
+        "temperature": Scalar(1.0, 0.05, 20.0, log=True),
+        "view_temperature": Scalar(1.0, 0.1, 10.0, log=True),
+    }
+
+    def initial(self, tracks: int) -> WeightedSum:
+        return WeightedSum.zeros(tracks, self.posterior.classes)
+
+    def contribution(self, views: MeasuredViews) -> WeightedSum:
+        scale = self.value["view_temperature"]
+        pmf = views.mean_pmf if scale == 1.0 else softmax(views.shifted / scale).mean(axis=1)
+        return WeightedSum.one(np.exp(-self.value["gamma"] * entropy(pmf)), pmf)
+
+    def predict(self, state: WeightedSum) -> np.ndarray:
+        scores = np.log(np.maximum(state.mean(), FLOOR))
+        return softmax(scores * growth(state.count, self.value["alpha"], self.value["temperature"]))

@@ -1,0 +1,41 @@
+"""Signs of quality of a view, from the view alone: what `reliability` weighs it by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from lla_fusion_ros.fusion.measure import MeasuredViews
+
+
+def _margin(views: MeasuredViews) -> np.ndarray:
+    best_two = np.partition(views.mean_centred, -2, axis=-1)[:, -2:]
+    return best_two[:, 1] - best_two[:, 0]
+
+
+def _of_top(views: MeasuredViews, array: np.ndarray) -> np.ndarray:
+    """The entry of the most probable class.  [t, c, m] -> [t, c]"""
+    return np.take_along_axis(array, views.top[:, None, None], axis=-1)[..., 0]
+
+
+# Name -> value per view [t]. All are free of the gauge; none looks at another view.
+QUALITY: dict[str, Callable[[MeasuredViews], np.ndarray]] = {
+    "entropy": lambda v: v.entropy,
+    "energy": lambda v: v.energy,
+    "log_norm": lambda v: v.feature_norm,
+    "log_variance": lambda v: np.log(np.maximum(_of_top(v, v.laplace_variance), 1e-12)).mean(axis=1),
+    "margin": _margin,
+    "top_logit": lambda v: _of_top(v, v.centred).mean(axis=1),
+    "top_spread": lambda v: _of_top(v, v.centred).std(axis=1),
+    "logit_spread": lambda v: v.mean_centred.std(axis=-1),
+    "log_top": lambda v: np.log(np.maximum(v.mean_pmf.max(axis=-1), 1e-12)),
+    "network_entropy": lambda v: v.network_entropy.mean(axis=1),
+    "disagreement": lambda v: v.disagreement,
+    "agreement": lambda v: (v.pmf.argmax(axis=-1) == v.top[:, None]).mean(axis=1),
+}
+
+
+def quality(views: MeasuredViews, names: tuple[str, ...] = tuple(QUALITY)) -> np.ndarray:
+    """The named signs of each view.  [t, signs]"""
+    return np.stack([QUALITY[name](views) for name in names], axis=-1)
