@@ -63,5 +63,6 @@ class FusionSettings:
                 raise InputError(f"setting '{f.name}' is '{value}', choose one of {', '.join(choices)}")
         if self.clock_jump <= self.max_lateness:
             raise InputError(
-                f"setting 'clock_jump' ({self.clock_jump:g} s) must be larger than 'max_lateness' ({self.max_lateness:g} s)"
+                f"setting 'clock_jump' ({self.clock_jump:g} s) must be larger than "
+                f"'max_lateness' ({self.max_lateness:g} s)"
             )

@@ -6,8 +6,8 @@ The rules, all in message time:
 - *Age*: a track whose first view is more than `max_age` ago begins anew with the next view.
 - *Capacity*: at most `capacity` tracks; for a new one the track not seen for longest goes. A frame with
   more ids than that keeps the first ones.
-- *Order*: a frame at most `max_lateness` behind the newest is fused in whatever order it comes; later ones are
-  dropped (`late`). See `clock.py`, also for clock jumps, which clear everything.
+- *Order*: a frame at most `max_lateness` behind the newest is fused in whatever order it comes; one further
+  behind is dropped (`late`). See `clock.py`, also for clock jumps, which clear everything.
 - *Duplicates*: the same track, camera and stamp a second time is dropped (`duplicate`), also within one
   frame. A track remembers its last 32 views for this; a view older than all of them is dropped as late.
 - *Identity switch*: whoever detects it calls `restart`; the track keeps its row and begins anew.

@@ -14,7 +14,7 @@ from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
 @lru_cache(maxsize=1)
 def fusers() -> dict[str, type[BaseFuser]]:
-    """Every fuser by name: the classes with a `name` in the files of this folder. Adding one is adding a file."""
+    """Every fuser by name: the classes with a `name` in the files of this folder."""
     found: dict[str, type[BaseFuser]] = {}
     for info in iter_modules(__path__):
         module = import_module(f"{__name__}.{info.name}")

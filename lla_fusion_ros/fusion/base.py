@@ -98,7 +98,8 @@ class BaseFuser:
             raise InputError(f"fuser '{self.name}' has no value '{key}'; it knows: {known}")
         if not isinstance(number, int | float) or not scalar.low <= number <= scalar.high:
             raise InputError(
-                f"value '{key}' of fuser '{self.name}' is {number}, it must be in [{scalar.low:g}, {scalar.high:g}]"
+                f"value '{key}' of fuser '{self.name}' is {number}, "
+                f"it must be in [{scalar.low:g}, {scalar.high:g}]"
             )
         return float(number)
 

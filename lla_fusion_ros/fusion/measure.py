@@ -123,7 +123,7 @@ class MeasuredViews(Views):
 
     @cached_property
     def laplace_variance(self) -> np.ndarray:
-        """Laplace variance of every logit (eq. linearizeCov): as brought by the views, else computed.  [t, c, m]"""
+        """Laplace variance of every logit (eq. linearizeCov), the views' own or computed here.  [t, c, m]"""
         if self.variance is not None:
             return np.asarray(self.variance, np.float64)
         return self.posterior.variance(self.bounded_features)
