@@ -3,10 +3,12 @@
 from lla_fusion_ros.datasets.cut import cut
 from lla_fusion_ros.datasets.degrade import REGIMES, Plan, Regime, apply_plan, augmentation_plan, degrade
 from lla_fusion_ros.datasets.load import dataset_names, load_dataset
+from lla_fusion_ros.datasets.outliers import OUTLIER_KINDS, outlier_tracks
 from lla_fusion_ros.datasets.split import Splits, split_tracks
 from lla_fusion_ros.datasets.types import CropSet, Frame, Track, TrackSet
 
 __all__ = [
+    "OUTLIER_KINDS",
     "REGIMES",
     "CropSet",
     "Frame",
@@ -21,5 +23,6 @@ __all__ = [
     "dataset_names",
     "degrade",
     "load_dataset",
+    "outlier_tracks",
     "split_tracks",
 ]
