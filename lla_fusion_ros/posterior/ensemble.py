@@ -86,7 +86,7 @@ class EnsemblePosterior:
 
     @cached_property
     def _whitened_cross(self) -> np.ndarray:
-        """G_ce = L_c^-1 B_ce L_e^-T, identity for c = e.  [networks, networks, classes, features, features]"""
+        """G_ce = L_c^-1 B_ce L_e^-T, identity for c = e.   [networks, networks, classes, D, D]"""
         assert self.cross is not None
         inverse = self._whitening.reshape(self.networks, self.features, self.classes, self.features)
         inverse = inverse.transpose(0, 2, 3, 1)  # [networks, classes, features, features], lower

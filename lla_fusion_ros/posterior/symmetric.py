@@ -1,13 +1,12 @@
-"""Symmetric matrices as packed vectors: half the numbers, and a quadratic form becomes a dot product.
-
-phi^T S phi = <vech(phi phi^T), w(S)>, where vech takes the lower triangle and w doubles what is off the diagonal.
-"""
+"""Symmetric matrices as packed lower triangles: half the numbers to sum and to keep."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
 import numpy as np
+
+CHUNK_NUMBERS = 1 << 22  # 32 MB of float64: bounds the products that are alive at once
 
 
 @lru_cache(maxsize=16)
@@ -16,12 +15,6 @@ def triangle(size: int) -> tuple[np.ndarray, np.ndarray]:
     rows, columns = np.tril_indices(size)
     rows.flags.writeable = columns.flags.writeable = False
     return rows, columns
-
-
-def pack(matrices: np.ndarray) -> np.ndarray:
-    """The lower triangle of [..., size, size] as [..., size (size + 1) / 2]."""
-    rows, columns = triangle(matrices.shape[-1])
-    return matrices[..., rows, columns]
 
 
 def unpack(packed: np.ndarray, size: int) -> np.ndarray:
@@ -34,19 +27,27 @@ def unpack(packed: np.ndarray, size: int) -> np.ndarray:
 
 
 def outer(vectors: np.ndarray) -> np.ndarray:
-    """vech(phi phi^T) of every [..., size] vector: [..., size (size + 1) / 2]."""
+    """The lower triangle of phi phi^T.  [n, size] -> [n, size (size + 1) / 2]"""
     size = vectors.shape[-1]
-    products = np.empty((*vectors.shape[:-1], size * (size + 1) // 2), vectors.dtype)
+    products = np.empty((len(vectors), size * (size + 1) // 2), vectors.dtype)
     start = 0
-    for row in range(size):  # row by row, contiguous: three times as fast as fancy indexing of both factors
-        np.multiply(
-            vectors[..., row : row + 1], vectors[..., : row + 1], out=products[..., start : start + row + 1]
-        )
-        start += row + 1
+    for row in range(size):  # row by row is three times as fast as indexing both factors
+        stop = start + row + 1
+        np.multiply(vectors[:, row : row + 1], vectors[:, : row + 1], out=products[:, start:stop])
+        start = stop
     return products
 
 
-def form_weights(matrices: np.ndarray) -> np.ndarray:
-    """w(S) such that outer(phi) @ w(S) = phi^T S phi; off-diagonal entries counted twice."""
-    rows, columns = triangle(matrices.shape[-1])
-    return pack(matrices) * np.where(rows == columns, 1.0, 2.0)
+def outer_sum(weights: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """sum_n w_kn phi_n phi_n^T, packed, for several weights k at once, in bounded memory.
+
+    weights [n, k], vectors [n, size] -> [k, size (size + 1) / 2]
+    """
+    size = vectors.shape[-1]
+    length = size * (size + 1) // 2
+    step = max(1, CHUNK_NUMBERS // length)
+    total = np.zeros((weights.shape[1], length))
+    for start in range(0, len(vectors), step):
+        chunk = slice(start, start + step)
+        total += weights[chunk].T @ outer(vectors[chunk])
+    return total

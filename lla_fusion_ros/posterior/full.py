@@ -1,0 +1,129 @@
+"""`full` curvature: the whole generalised Gauss-Newton matrix of the last layer, classes coupled.
+
+    H = sum_n Lambda_n (x) phi_n phi_n^T + P0^-1,    Lambda_n = diag(p_n) - p_n p_n^T
+
+Lambda_n has the all-ones vector in its null space: the data say nothing about a constant added to all logits,
+so the raw variances carry the prior's huge common mode, which softmax ignores. Everything here is therefore
+a *contrast*: a logit minus the mean of all logits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import cho_solve
+
+from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.pmf import softmax
+from lla_fusion_ros.posterior.ensemble import factor_with_prior
+from lla_fusion_ros.posterior.symmetric import outer_sum, unpack
+
+LARGEST = 12_000  # parameters of one last layer: 1.2 GB per matrix of float64
+
+
+def contrasts(covariance: np.ndarray) -> np.ndarray:
+    """Covariance of z - mean(z) given that of z: both sides centred.  [..., classes, classes]"""
+    rows = covariance - covariance.mean(axis=-1, keepdims=True)
+    return rows - rows.mean(axis=-2, keepdims=True)
+
+
+class FullSum:
+    """Running sum of Lambda_n (x) phi_n phi_n^T, both factors packed: a quarter of the matrix.
+
+    State: [networks, M (M + 1) / 2, D (D + 1) / 2]
+    """
+
+    def __init__(self, networks: int, classes: int, features: int) -> None:
+        if classes * features > LARGEST:
+            raise InputError(
+                f"full curvature of {classes} classes x {features} features has "
+                f"{classes * features} parameters, more than {LARGEST}; use curvature 'kron' or 'diagonal'"
+            )
+        self.classes, self.size = classes, features
+        self.sums = np.zeros((networks, classes * (classes + 1) // 2, features * (features + 1) // 2))
+
+    def add(self, logits: np.ndarray, features: np.ndarray) -> None:
+        """One batch: logits [n, networks, classes], features [n, networks, D]."""
+        pmf = softmax(logits)
+        rows, columns = np.tril_indices(self.classes)
+        for network, total in enumerate(self.sums):
+            p = pmf[:, network]
+            curvature = np.where(rows == columns, p[:, rows], 0.0) - p[:, rows] * p[:, columns]
+            total += outer_sum(curvature, features[:, network])
+
+    def finish(self, prior_precision: float) -> FullPosterior:
+        side = self.classes * self.size
+        blocks = unpack(self.sums, self.size)  # [networks, packed classes, D, D]
+        blocks = unpack(np.moveaxis(blocks, 1, -1), self.classes)  # [networks, D, D, M, M]
+        data = blocks.transpose(0, 3, 1, 4, 2).reshape(-1, side, side)  # parameter (m, d) at m * D + d
+        factors = factor_with_prior(data, prior_precision)
+        return FullPosterior(factors, self.classes, float(prior_precision))
+
+
+@dataclass(frozen=True)  # no slots: cached_property keeps the inverse in the instance
+class FullPosterior:
+    """Gaussian posterior of the last layers with all classes coupled; answers in contrasts.
+
+    Attributes:
+        factors: lower Cholesky of H, parameter (m, d) at m * D + d.   [networks, M * D, M * D]
+        classes: M.
+        prior_precision: P0^-1 = prior_precision * I.
+        temperature: T_theta.
+    """
+
+    factors: np.ndarray
+    classes: int
+    prior_precision: float
+    temperature: float = 1.0
+
+    @property
+    def networks(self) -> int:
+        return len(self.factors)
+
+    @property
+    def features(self) -> int:
+        return self.factors.shape[1] // self.classes
+
+    @cached_property
+    def _covariances(self) -> np.ndarray:
+        """H^-1, ready to be met by two feature vectors.  [networks, M * M, D * D]"""
+        eye = np.eye(self.factors.shape[1])
+        inverse = np.stack([cho_solve((factor, True), eye) for factor in self.factors])
+        inverse = inverse.reshape(-1, self.classes, self.features, self.classes, self.features)
+        return inverse.transpose(0, 1, 3, 2, 4).reshape(self.networks, self.classes**2, self.features**2)
+
+    def logit_covariance(self, first: np.ndarray, second: np.ndarray | None = None) -> np.ndarray:
+        """T_theta J_i H^-1 J_j^T of eq. linearizeCov, as contrasts; one network with itself.
+
+        1 or 2 x [..., networks, D] -> [..., networks, classes, classes]
+        """
+        second = first if second is None else second
+        if first.shape[-2:] != (self.networks, self.features):
+            raise InputError(
+                f"features have shape {first.shape}, expected [..., {self.networks}, {self.features}]"
+            )
+        products = (first[..., :, None] * second[..., None, :]).reshape(-1, self.networks, self.features**2)
+        flat = np.matmul(products.transpose(1, 0, 2), self._covariances.swapaxes(-1, -2))
+        shape = (*first.shape[:-1], self.classes, self.classes)
+        return self.temperature * contrasts(flat.transpose(1, 0, 2).reshape(shape))
+
+    def variance(self, features: np.ndarray) -> np.ndarray:
+        """Variance of each logit's contrast to the mean.  [..., networks, D] -> [..., networks, classes]"""
+        return np.diagonal(self.logit_covariance(features), axis1=-2, axis2=-1)
+
+    def with_prior(self, precision: float) -> FullPosterior:
+        """The same data under another prior."""
+        eye = np.eye(self.factors.shape[1])
+        data = self.factors @ self.factors.swapaxes(-1, -2) - self.prior_precision * eye
+        return replace(self, factors=factor_with_prior(data, precision), prior_precision=float(precision))
+
+    def with_temperature(self, temperature: float) -> FullPosterior:
+        """The same posterior with another T_theta."""
+        return replace(self, temperature=float(temperature))
+
+    def select(self, networks: Sequence[int]) -> FullPosterior:
+        """The posterior of some of the networks."""
+        return replace(self, factors=self.factors[list(networks)])

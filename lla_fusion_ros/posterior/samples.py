@@ -1,0 +1,36 @@
+"""Monte Carlo in the space of the parameters (eq. mc_samp_fg_prod), to compare with sampling of the logits.
+
+theta^(k) = theta + delta^(k) with delta^(k) ~ N(0, T_theta A_m^-1); a last layer is linear, so the logits of
+any view under sample k are its logits plus delta^(k) phi, and no network runs again. One sample is shared by
+all views of a network, whatever the camera or time: that is what makes views correlated.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from lla_fusion_ros.pmf import Cloud, softmax
+from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+
+
+def parameter_deviations(posterior: EnsemblePosterior, samples: int = 64, seed: int = 0) -> np.ndarray:
+    """delta^(k) of every last layer; networks independent.   [networks, samples, classes, D]"""
+    rng = np.random.default_rng(seed)
+    shape = (posterior.networks, posterior.classes, posterior.features, samples)
+    noise = rng.standard_normal(shape)
+    out = np.empty((posterior.networks, samples, posterior.classes, posterior.features))
+    for network, factors in enumerate(np.asarray(posterior.factors, np.float64)):
+        for m, factor in enumerate(factors):
+            out[network, :, m] = solve_triangular(factor, noise[network, m], lower=True, trans="T").T
+    return np.sqrt(posterior.temperature) * out
+
+
+def parameter_cloud(logits: np.ndarray, features: np.ndarray, deviations: np.ndarray) -> Cloud:
+    """f(x | theta^(k)) of every view under every sample, and p_lc as their mean.
+
+    logits [..., networks, classes], features [..., networks, D] -> points [..., networks, samples, classes]
+    """
+    shifts = np.einsum("...cd,ckmd->...ckm", features, deviations, optimize=True)
+    points = softmax(logits[..., None, :] + shifts)
+    return Cloud(points, points.mean(axis=-2))
