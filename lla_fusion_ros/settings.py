@@ -16,6 +16,20 @@ def setting(
     return field(default=default, metadata=metadata)
 
 
+def check_settings(settings: Any) -> None:
+    """Refuse a settings dataclass that holds a value of another type, out of range or not among the choices."""
+    for f in fields(settings):
+        value, low, high = getattr(settings, f.name), f.metadata["low"], f.metadata["high"]
+        kind = {"str": str, "int": int, "float": (int, float), "bool": bool}[str(f.type)]
+        if not isinstance(value, kind) or (isinstance(value, bool) and f.type != "bool"):
+            raise InputError(f"setting '{f.name}' is {value!r}, it must be of type {f.type}")
+        if low is not None and not low <= value <= high:
+            raise InputError(f"setting '{f.name}' is {value}, it must be in [{low:g}, {high:g}]")
+        choices = f.metadata["choices"]
+        if choices and value not in choices:
+            raise InputError(f"setting '{f.name}' is '{value}', choose one of {', '.join(choices)}")
+
+
 @dataclass(frozen=True, slots=True)
 class FusionSettings:
     """Settings of the FusionEngine; a value out of range is refused with a sentence that names it."""
@@ -51,16 +65,7 @@ class FusionSettings:
     restart_on_switch: bool = setting(True, "begin a track anew when an identity switch is seen")
 
     def __post_init__(self) -> None:
-        for f in fields(self):
-            value, low, high = getattr(self, f.name), f.metadata["low"], f.metadata["high"]
-            kind = {"str": str, "int": int, "float": (int, float), "bool": bool}[str(f.type)]
-            if not isinstance(value, kind) or (isinstance(value, bool) and f.type != "bool"):
-                raise InputError(f"setting '{f.name}' is {value!r}, it must be of type {f.type}")
-            if low is not None and not low <= value <= high:
-                raise InputError(f"setting '{f.name}' is {value}, it must be in [{low:g}, {high:g}]")
-            choices = f.metadata["choices"]
-            if choices and value not in choices:
-                raise InputError(f"setting '{f.name}' is '{value}', choose one of {', '.join(choices)}")
+        check_settings(self)
         if self.clock_jump <= self.max_lateness:
             raise InputError(
                 f"setting 'clock_jump' ({self.clock_jump:g} s) must be larger than "
