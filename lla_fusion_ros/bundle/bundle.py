@@ -21,6 +21,7 @@ from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
 if TYPE_CHECKING:  # torch takes seconds to import; a fusion node without networks never needs it
     from lla_fusion_ros.networks import Ensemble, Normalisation, SplitNetwork
+    from lla_fusion_ros.warnings.model import WarningModel
 
 _NETWORK = "network."
 _WARNINGS = "warnings."
@@ -117,12 +118,18 @@ class Bundle:
         chosen = name or self.meta.default_fuser
         return make_fuser(chosen, self.posterior(), self.meta.fusers.get(chosen), window)
 
-    def warning_tensors(self) -> dict[str, np.ndarray]:
-        return {
+    def warning_model(self) -> WarningModel | None:
+        """The fitted warning models and thresholds, or None where nothing was fitted."""
+        if not self.meta.warnings:
+            return None
+        from lla_fusion_ros.warnings.model import WarningModel
+
+        arrays = {
             name[len(_WARNINGS) :]: array
             for name, array in self.tensors.items()
             if name.startswith(_WARNINGS)
         }
+        return WarningModel.from_parts(arrays, self.meta.warnings)
 
     def _tensor(self, name: str) -> np.ndarray:
         if name not in self.tensors:

@@ -44,7 +44,7 @@ class BundleMeta:
     default_fuser: str
     softmax_temperature: tuple[float, ...] = ()
     weight_prior: float | None = None
-    fusers: dict[str, dict[str, float]] = field(default_factory=dict)
+    fusers: dict[str, dict[str, Any]] = field(default_factory=dict)
     warnings: dict[str, Any] = field(default_factory=dict)
     scores: dict[str, Any] = field(default_factory=dict)
     dataset: dict[str, Any] = field(default_factory=dict)

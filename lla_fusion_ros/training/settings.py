@@ -1,0 +1,74 @@
+"""What a training run is told, as plain values that travel in the bundle."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.networks import Normalisation
+
+
+@dataclass(frozen=True, slots=True)
+class TrainSettings:
+    """Settings of one ensemble.
+
+    Attributes:
+        architecture: what `build_network` takes.
+        margin: by how much of its side a box is grown on each side before it is cut.
+        members: C, the number of networks; member c starts from seed `seed + c`.
+        epochs, batch, learning_rate: Adam under a one-cycle learning rate.
+        prior_precision: L2 prior on all weights, the P0^-1 of the paper: adds
+            prior_precision / (2 N) |theta|^2 to the mean cross-entropy of N crops.
+        label_smoothing: share of the target spread evenly over the classes.
+        averaging: decay per step of the exponential average of the weights, which is what is kept;
+            0 keeps the last weights.
+        clean, hard: shares of the crops of an epoch that are clean (slightly moved and lit) and hard; the
+            rest is mixed. METHOD 8 defines the regimes.
+        repulsion: strength of the kernel that pushes the members' predictions apart; 0 trains them
+            one by one, independently.
+        seed: of everything random.
+    """
+
+    architecture: dict[str, Any]
+    margin: float = 0.1
+    members: int = 5
+    epochs: int = 30
+    batch: int = 128
+    learning_rate: float = 3e-3
+    prior_precision: float = 1.0
+    label_smoothing: float = 0.05
+    averaging: float = 0.995
+    clean: float = 0.4
+    hard: float = 0.3
+    repulsion: float = 0.0
+    seed: int = 0
+    normalisation: Normalisation = field(default_factory=Normalisation)
+
+    def __post_init__(self) -> None:
+        limits = {
+            "members": self.members >= 1,
+            "epochs": self.epochs >= 1,
+            "batch": self.batch >= 2,
+            "learning_rate": self.learning_rate > 0,
+            "prior_precision": self.prior_precision >= 0,
+            "label_smoothing": 0 <= self.label_smoothing < 1,
+            "averaging": 0 <= self.averaging < 1,
+            "clean": 0 <= self.clean <= 1,
+            "hard": 0 <= self.hard <= 1 - self.clean + 1e-9,
+            "repulsion": self.repulsion >= 0,
+            "margin": 0 <= self.margin < 10,
+        }
+        for name, fine in limits.items():
+            if not fine:
+                raise InputError(f"training setting {name} = {getattr(self, name)} is out of range")
+        if self.repulsion > 0 and self.members < 2:
+            raise InputError("repulsive training needs at least 2 members")
+
+    @property
+    def size(self) -> int:
+        """Side of the crops in pixels."""
+        return int(self.architecture["size"])
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
