@@ -30,6 +30,9 @@ VISION_MSGS = {
     "vision_msgs/msg/LabelInfo": (
         "std_msgs/Header header\nvision_msgs/VisionClass[] class_map\nfloat32 threshold\n"
     ),
+    "vision_msgs/msg/VisionInfo": (
+        "std_msgs/Header header\nstring method\nstring database_location\nint32 database_version\n"
+    ),
 }
 
 

@@ -9,6 +9,7 @@ IMAGE = "sensor_msgs/msg/Image"
 COMPRESSED_IMAGE = "sensor_msgs/msg/CompressedImage"
 DETECTIONS = "vision_msgs/msg/Detection2DArray"
 LABEL_INFO = "vision_msgs/msg/LabelInfo"
+VISION_INFO = "vision_msgs/msg/VisionInfo"
 DIAGNOSTICS = "diagnostic_msgs/msg/DiagnosticArray"
 
 
