@@ -1,0 +1,1 @@
+"""Helpers shared by the tests; see `ros.py` for the real-ROS fixtures."""
