@@ -75,7 +75,7 @@ def write_image(header: Header, array: np.ndarray, encoding: str) -> bytes:
     row_bytes = array.itemsize * int(np.prod(array.shape[1:]))
     writer.u32(row_bytes)
     writer.u32(array.nbytes)
-    writer.raw(memoryview(array.reshape(-1).view(np.uint8)))
+    writer.raw(array.reshape(-1).view(np.uint8).data)
     return writer.message()
 
 

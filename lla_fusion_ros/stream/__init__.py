@@ -1,0 +1,4 @@
+"""From messages to fused classes, without ROS: what the live nodes and the offline replay both run.
+
+image, detections ──pairing──▶ CameraFrame ──classify──▶ ViewFrame ──fuse──▶ FusedFrame ──outputs──▶ bytes
+"""

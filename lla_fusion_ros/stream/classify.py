@@ -1,0 +1,111 @@
+"""Frames with boxes in, views out: all crops of all waiting frames go through the networks in one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from lla_fusion_ros.crops import Pixels, check_boxes, cut_crops
+from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.pipeline import Classifier
+from lla_fusion_ros.stream.frames import CameraFrame, ViewFrame
+from lla_fusion_ros.stream.settings import StreamSettings
+from lla_fusion_ros.stream.tally import Tally
+from lla_fusion_ros.tracks import LONGEST_ID
+from lla_fusion_ros.views import Views
+from lla_fusion_ros.wire.detections import Detections
+from lla_fusion_ros.wire.images import ImageMessage
+
+# Decodes an image whose encoding the package does not know itself (a node plugs cv_bridge in).
+Fallback = Callable[[ImageMessage], Pixels]
+# More crops than this go through in several batches: bounds memory, costs nothing.
+LARGEST_BATCH = 1024
+
+
+class ClassifyStage:
+    """Decode, check, crop, classify. What cannot be used is counted and left out; nothing else is raised."""
+
+    def __init__(
+        self,
+        classifier: Classifier,
+        size: int,
+        margin: float,
+        settings: StreamSettings,
+        tally: Tally,
+        fallback: Fallback | None = None,
+    ) -> None:
+        self.settings = settings
+        self._classifier = classifier
+        self._size = size
+        self._margin = margin
+        self._tally = tally
+        self._fallback = fallback
+
+    def __call__(self, frames: Sequence[CameraFrame]) -> list[ViewFrame]:
+        """One ViewFrame for each frame whose image could be decoded, in the same order."""
+        prepared = [part for part in map(self._prepare, frames) if part is not None]
+        if not prepared:
+            return []
+        crops = np.concatenate([crops for _, _, _, crops in prepared])
+        views = self._classify(crops)
+        result = []
+        start = 0
+        for frame, pixels, detections, own in prepared:
+            rows = slice(start, start + len(own))
+            start += len(own)
+            result.append(
+                ViewFrame(
+                    frame.camera, frame.header, detections.ids, detections.bbox, views.take(rows), pixels
+                )
+            )
+            self._tally.add(frame.camera, "frames")
+            self._tally.add(frame.camera, "crops", len(own))
+        return result
+
+    def _classify(self, crops: np.ndarray) -> Views:
+        if len(crops) <= LARGEST_BATCH:
+            return self._classifier(crops)
+        parts = [
+            self._classifier(crops[at : at + LARGEST_BATCH]) for at in range(0, len(crops), LARGEST_BATCH)
+        ]
+        return Views(
+            np.concatenate([part.logits for part in parts]), np.concatenate([part.features for part in parts])
+        )
+
+    def _prepare(self, frame: CameraFrame) -> tuple[CameraFrame, Pixels, Detections, np.ndarray] | None:
+        try:
+            pixels = self._decode(frame)
+        except InputError:
+            self._tally.drop(frame.camera, {"bad_image": 1})
+            return None
+        detections = self._named(frame)
+        check = check_boxes(detections.boxes, pixels.shape, self.settings.min_box_size)
+        if check.reasons:
+            self._tally.drop(frame.camera, check.reasons)
+        crops = cut_crops(pixels, check.boxes[check.keep], self._size, self._margin)
+        return frame, pixels, detections.take(np.flatnonzero(check.keep)), crops
+
+    def _decode(self, frame: CameraFrame) -> Pixels:
+        try:
+            return frame.image.pixels()
+        except InputError:
+            if self._fallback is None or not isinstance(frame.image, ImageMessage):
+                raise
+            return self._fallback(frame.image)
+
+    def _named(self, frame: CameraFrame) -> Detections:
+        """The detections that can be tracked, at most `max_detections`."""
+        ids = frame.detections.ids
+        usable = [row for row, name in enumerate(ids) if 0 < len(name) <= LONGEST_ID]
+        kept = usable[: self.settings.max_detections]
+        if len(kept) == len(ids):
+            return frame.detections
+        empty = sum(not name for name in ids)
+        reasons = {
+            "empty_id": empty,
+            "long_id": len(ids) - len(usable) - empty,
+            "too_many_detections": len(usable) - len(kept),
+        }
+        self._tally.drop(frame.camera, {reason: count for reason, count in reasons.items() if count})
+        return frame.detections.take(np.array(kept, np.intp))

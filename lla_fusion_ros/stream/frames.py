@@ -1,0 +1,54 @@
+"""What flows from stage to stage: one frame of one camera, richer after each stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lla_fusion_ros.crops import Pixels
+from lla_fusion_ros.pipeline import FrameResult
+from lla_fusion_ros.views import Views
+from lla_fusion_ros.wire.cdr import Header
+from lla_fusion_ros.wire.detections import Detections
+from lla_fusion_ros.wire.images import CompressedImageMessage, ImageMessage
+
+
+@dataclass(frozen=True, slots=True)
+class CameraFrame:
+    """An image and the tracked boxes in it; nothing decoded yet. The image's header names the frame."""
+
+    camera: str
+    image: ImageMessage | CompressedImageMessage
+    detections: Detections
+
+    @property
+    def header(self) -> Header:
+        return self.image.header
+
+
+@dataclass(frozen=True, slots=True)
+class ViewFrame:
+    """The usable crops of a frame, seen by all networks.
+
+    Attributes:
+        ids: track ids, byte for byte.
+        bbox: x, y, theta, size_x, size_y as they came.     [views, 5]
+        views: logits and features.                         [views, networks, ...]
+        pixels: the decoded image, for annotation; None where the views came over the wire.
+    """
+
+    camera: str
+    header: Header
+    ids: tuple[str, ...]
+    bbox: np.ndarray
+    views: Views
+    pixels: Pixels | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FusedFrame:
+    """A frame after fusion: `result` speaks of the views that were fused."""
+
+    frame: ViewFrame
+    result: FrameResult

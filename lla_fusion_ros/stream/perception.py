@@ -1,0 +1,49 @@
+"""Messages in, fused frames out, in one object: what the `perception` node and the offline replay run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.pipeline import Classifier, FusionEngine, FusionSettings
+from lla_fusion_ros.stream.classify import ClassifyStage, Fallback
+from lla_fusion_ros.stream.frames import FusedFrame
+from lla_fusion_ros.stream.fuse import FuseStage
+from lla_fusion_ros.stream.queues import FrameQueue
+from lla_fusion_ros.stream.settings import StreamSettings
+from lla_fusion_ros.stream.tally import Tally
+
+
+class Perception:
+    """`queue.offer_image` and `queue.offer_detections` in one thread, `step` in another or the same.
+
+    Args:
+        time_offsets: seconds by camera, added to the stamps of its detections before pairing.
+    """
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        classifier: Classifier,
+        cameras: Sequence[str],
+        stream_settings: StreamSettings | None = None,
+        fusion_settings: FusionSettings | None = None,
+        time_offsets: Mapping[str, float] | None = None,
+        fallback: Fallback | None = None,
+    ) -> None:
+        settings = stream_settings or StreamSettings()
+        self.tally = Tally()
+        self.queue = FrameQueue(cameras, settings, self.tally, time_offsets)
+        self.classify = ClassifyStage(
+            classifier, bundle.input_size, bundle.crop_margin, settings, self.tally, fallback
+        )
+        self.fuse = FuseStage(FusionEngine(bundle, fusion_settings), self.tally)
+
+    def configure(self, settings: StreamSettings) -> None:
+        """New settings from the next frame on."""
+        self.queue.configure(settings)
+        self.classify.settings = settings
+
+    def step(self, most: int = 64) -> list[FusedFrame]:
+        """Classify in one batch, and fuse in order, at most so many of the frames that wait."""
+        return self.fuse(self.classify(self.queue.ready.take(most)))

@@ -1,0 +1,145 @@
+"""Views that were computed elsewhere: `views` and `views/embeddings` messages, paired and checked.
+
+The embeddings of a frame are a 32FC1 image with a row per detection: the logits of all networks (networks x
+classes), then the features of all networks (networks x features). They mean nothing to another model file,
+so a latched VisionInfo beside them names the bundle they come from; frames wait for it, and those of another
+bundle are refused.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.stream.frames import ViewFrame
+from lla_fusion_ros.stream.pairing import StampMatcher
+from lla_fusion_ros.stream.queues import BoundedQueue
+from lla_fusion_ros.stream.settings import StreamSettings
+from lla_fusion_ros.stream.tally import Tally
+from lla_fusion_ros.views import Views
+from lla_fusion_ros.wire.detections import Detections
+from lla_fusion_ros.wire.images import ImageMessage, matrix_of
+
+HASH_PREFIX = "sha256:"
+
+
+@dataclass(frozen=True, slots=True)
+class ViewShape:
+    """What one row of embeddings holds."""
+
+    networks: int
+    classes: int
+    features: int
+
+    def pack(self, views: Views) -> np.ndarray:
+        """[views, networks x (classes + features)] float32"""
+        logits = views.logits.reshape(len(views), -1)
+        return np.concatenate([logits, views.features.reshape(len(views), -1)], axis=1, dtype=np.float32)
+
+    def unpack(self, rows: np.ndarray) -> Views:
+        """The inverse of `pack`; rows of another width are refused."""
+        width = self.networks * (self.classes + self.features)
+        if rows.shape[1] != width:
+            raise InputError(f"embeddings have {rows.shape[1]} columns, this bundle needs {width}")
+        split = self.networks * self.classes
+        return Views(
+            rows[:, :split].reshape(-1, self.networks, self.classes),
+            rows[:, split:].reshape(-1, self.networks, self.features),
+        )
+
+
+class ViewQueue:
+    """Pairs `views` with `embeddings`, camera by camera, and lines up those of this bundle."""
+
+    def __init__(
+        self,
+        cameras: Sequence[str],
+        shape: ViewShape,
+        bundle_hash: str,
+        settings: StreamSettings,
+        tally: Tally,
+    ) -> None:
+        self.ready: BoundedQueue[ViewFrame] = BoundedQueue(settings.queue_depth, tally)
+        self.foreign: dict[str, str] = {}  # camera -> the other bundle its views come from
+        self._shape = shape
+        self._hash = bundle_hash
+        self._tally = tally
+        self._known: set[str] = set()
+        self._matchers: dict[str, StampMatcher[Detections, ImageMessage]] = {
+            camera: StampMatcher(0, settings.sync_queue) for camera in cameras
+        }
+        # frames that came before the latched message that says whose they are
+        self._unsure: dict[str, deque[ViewFrame]] = {
+            camera: deque(maxlen=settings.sync_queue) for camera in cameras
+        }
+
+    def configure(self, settings: StreamSettings) -> None:
+        """A new depth from the next message on."""
+        self.ready.depth = settings.queue_depth
+
+    def offer_bundle(self, camera: str, location: str) -> bool:
+        """`database_location` of the camera's VisionInfo; True where frames that waited for it are ready."""
+        theirs = location.removeprefix(HASH_PREFIX)
+        if theirs != self._hash:
+            self.foreign[camera] = theirs
+            self._known.discard(camera)
+            self._refuse(camera, len(self._unsure[camera]))
+            self._unsure[camera].clear()
+            return False
+        self.foreign.pop(camera, None)
+        self._known.add(camera)
+        waiting = list(self._unsure[camera])
+        self._unsure[camera].clear()
+        for frame in waiting:
+            self.ready.put(frame)
+        return bool(waiting)
+
+    def offer_views(self, camera: str, detections: Detections) -> bool:
+        """True where these completed a frame."""
+        self._tally.add(camera, "views_messages")
+        return self._line_up(camera, self._matchers[camera].add_first(detections.header.stamp, detections))
+
+    def offer_embeddings(self, camera: str, embeddings: ImageMessage) -> bool:
+        """True where these completed a frame."""
+        pair = self._matchers[camera].add_second(embeddings.header.stamp, embeddings)
+        return self._line_up(camera, pair)
+
+    def clear(self) -> None:
+        """Forget what waits."""
+        self.ready.clear()
+        for camera, matcher in self._matchers.items():
+            matcher.clear()
+            self._unsure[camera].clear()
+
+    def _refuse(self, camera: str, count: int) -> None:
+        if count:
+            self._tally.drop(camera, {"other_bundle": count})
+
+    def _line_up(self, camera: str, pair: tuple[Detections, ImageMessage] | None) -> bool:
+        if pair is None:
+            return False
+        if camera in self.foreign:
+            self._refuse(camera, 1)
+            return False
+        detections, embeddings = pair
+        try:
+            views = self._shape.unpack(matrix_of(embeddings))
+            views.check(self._shape.networks, self._shape.classes, self._shape.features)
+            if len(views) != len(detections):
+                raise InputError(f"{len(detections)} detections but {len(views)} rows of embeddings")
+        except InputError:
+            self._tally.drop(camera, {"bad_embeddings": 1})
+            return False
+        frame = ViewFrame(camera, detections.header, detections.ids, detections.bbox, views)
+        if camera not in self._known:
+            if len(self._unsure[camera]) == self._unsure[camera].maxlen:
+                self._tally.drop(camera, {"unknown_bundle": 1})
+            self._unsure[camera].append(frame)
+            return False
+        self._tally.add(camera, "frames")
+        self.ready.put(frame)
+        return True

@@ -1,0 +1,44 @@
+"""Names and types of the topics that users rely on; relative, so that a namespace or remap can move them."""
+
+from __future__ import annotations
+
+IMAGE = "sensor_msgs/msg/Image"
+COMPRESSED_IMAGE = "sensor_msgs/msg/CompressedImage"
+DETECTIONS = "vision_msgs/msg/Detection2DArray"
+LABEL_INFO = "vision_msgs/msg/LabelInfo"
+VISION_INFO = "vision_msgs/msg/VisionInfo"
+DIAGNOSTICS = "diagnostic_msgs/msg/DiagnosticArray"
+
+FUSED_CLASSES = "fused_classes"
+LABELS = "fused_classes/label_info"
+OOD_WARNINGS = "ood_warnings"
+NODE_DIAGNOSTICS = "/diagnostics"  # absolute, where every diagnostics tool looks
+
+
+def image_topic(camera: str) -> str:
+    return f"{camera}/image"
+
+
+def compressed_topic(camera: str) -> str:
+    return f"{camera}/image/compressed"
+
+
+def detections_topic(camera: str) -> str:
+    return f"{camera}/detections"
+
+
+def views_topic(camera: str) -> str:
+    return f"{camera}/views"
+
+
+def embeddings_topic(camera: str) -> str:
+    return f"{camera}/views/embeddings"
+
+
+def views_info_topic(camera: str) -> str:
+    """Latched vision_msgs/VisionInfo: which bundle the views come from."""
+    return f"{camera}/views/info"
+
+
+def annotated_topic(camera: str) -> str:
+    return f"{camera}/annotated"

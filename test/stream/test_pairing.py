@@ -1,0 +1,59 @@
+"""Pairing by stamps: nearest within tolerance, bounded, order does not matter."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lla_fusion_ros.stream.pairing import StampMatcher
+
+
+def test_equal_stamps_are_paired_in_whichever_order_they_come():
+    matcher = StampMatcher(0, depth=4)
+    assert matcher.add_first(10, "image 10") is None
+    assert matcher.add_second(10, "boxes 10") == ("image 10", "boxes 10")
+    assert matcher.add_second(20, "boxes 20") is None
+    assert matcher.add_first(20, "image 20") == ("image 20", "boxes 20")
+
+
+def test_the_nearest_within_the_tolerance_is_taken():
+    matcher = StampMatcher(5, depth=4)
+    for stamp in (0, 8, 12):
+        matcher.add_first(stamp, stamp)
+    assert matcher.add_second(11, "boxes") == (12, "boxes")
+    assert matcher.add_second(20, "too far") is None
+
+
+def test_the_offset_moves_the_second_stream():
+    matcher = StampMatcher(0, depth=4, offset=-3)
+    matcher.add_first(10, "image")
+    assert matcher.add_second(13, "boxes") == ("image", "boxes")
+
+
+def test_a_full_line_loses_its_oldest_arrival_and_counts_it():
+    matcher = StampMatcher(0, depth=2)
+    for stamp in (3, 2, 1):
+        matcher.add_first(stamp, stamp)
+    assert matcher.unpaired_first == 1
+    assert matcher.add_second(3, "boxes") is None
+    assert matcher.add_second(2, "boxes") == (2, "boxes")
+
+
+def test_a_backward_jump_needs_no_reset():
+    matcher = StampMatcher(0, depth=3)
+    for stamp in range(100, 110):
+        matcher.add_first(stamp, stamp)
+    assert matcher.add_first(5, 5) is None
+    assert matcher.add_second(5, "boxes") == (5, "boxes")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.permutations([(kind, stamp) for stamp in range(0, 60, 10) for kind in ("first", "second")]))
+def test_every_order_of_arrival_gives_the_same_pairs(arrivals):
+    matcher = StampMatcher(2, depth=20)
+    pairs = []
+    for kind, stamp in arrivals:
+        pair = matcher.add_first(stamp, stamp) if kind == "first" else matcher.add_second(stamp + 1, stamp)
+        if pair:
+            pairs.append(pair)
+    assert sorted(pairs) == [(stamp, stamp) for stamp in range(0, 60, 10)]

@@ -1,0 +1,241 @@
+"""From message bytes to fused message bytes, without ROS."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+
+from lla_fusion_ros.crops import Pixels, cut_crops
+from lla_fusion_ros.pipeline import Classifier, FusionEngine
+from lla_fusion_ros.stream.fuse import FuseStage
+from lla_fusion_ros.stream.outputs import bundle_message, fused_messages, view_messages, view_pmf
+from lla_fusion_ros.stream.perception import Perception
+from lla_fusion_ros.stream.received import HASH_PREFIX, ViewQueue, ViewShape
+from lla_fusion_ros.stream.settings import StreamSettings
+from lla_fusion_ros.stream.tally import Tally
+from lla_fusion_ros.wire import contract
+from lla_fusion_ros.wire.cdr import Header
+from lla_fusion_ros.wire.detections import parse_detections, write_detections
+from lla_fusion_ros.wire.images import (
+    parse_compressed_image,
+    parse_image,
+    write_compressed_image,
+    write_image,
+)
+from lla_fusion_ros.wire.status import parse_vision_info
+from support.tiny_bundle import tiny_bundle
+
+SECOND = 1_000_000_000
+START = 1000 * SECOND
+
+
+@pytest.fixture(scope="module")
+def bundle():
+    return tiny_bundle()
+
+
+@pytest.fixture
+def perception(bundle):
+    return Perception(bundle, Classifier(bundle, "cpu"), ["left", "right"])
+
+
+def scene(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 255, (60, 80, 3), np.uint8)
+
+
+def boxes(*corners: tuple[float, float, float, float]) -> np.ndarray:
+    """cx, cy, w, h -> the five numbers of a message."""
+    return np.array([[cx, cy, 0.0, w, h] for cx, cy, w, h in corners]).reshape(-1, 5)
+
+
+TWO_BOXES = boxes((20, 20, 16, 16), (60, 40, 20, 12))
+
+
+def send(perception, camera="left", stamp=START, ids=("a", "b"), bbox=TWO_BOXES, seed=0, image=None):
+    """One frame, through bytes, as it would come over DDS."""
+    header = Header(stamp, camera)
+    raw = write_image(header, scene(seed), "rgb8") if image is None else image
+    perception.queue.offer_image(camera, parse_image(raw))
+    perception.queue.offer_detections(camera, parse_detections(write_detections(header, ids, bbox)))
+
+
+def test_a_frame_gives_the_views_that_direct_calls_give(bundle, perception):
+    send(perception)
+    (fused,) = perception.step()
+    crops = cut_crops(
+        Pixels(scene(0), "rgb"), TWO_BOXES[:, [0, 1, 3, 4]], bundle.input_size, bundle.crop_margin
+    )
+    direct = Classifier(bundle, "cpu")(crops)
+    np.testing.assert_allclose(fused.frame.views.logits, direct.logits, atol=1e-5)
+    assert fused.result.ids == ("a", "b")
+
+
+def test_waiting_frames_of_all_cameras_go_through_the_networks_in_one_call(bundle, monkeypatch):
+    calls = []
+
+    class Counting(Classifier):
+        def __call__(self, crops):
+            calls.append(len(crops))
+            return super().__call__(crops)
+
+    perception = Perception(bundle, Counting(bundle, "cpu"), ["left", "right"])
+    for step in range(3):
+        for camera in ("left", "right"):
+            send(perception, camera, START + step * SECOND // 10, seed=step)
+    frames = perception.step()
+    assert calls == [12]
+    assert [fused.frame.camera for fused in frames] == ["left", "right"] * 3
+
+
+def test_batched_and_single_frames_give_the_same_numbers(bundle):
+    together = Perception(bundle, Classifier(bundle, "cpu"), ["left"])
+    one_by_one = Perception(bundle, Classifier(bundle, "cpu"), ["left"])
+    singles = []
+    for step in range(4):
+        for perception in (together, one_by_one):
+            send(perception, stamp=START + step * SECOND // 10, seed=step)
+        singles += one_by_one.step()
+    for batched, single in zip(together.step(), singles, strict=True):
+        np.testing.assert_allclose(batched.result.pmf, single.result.pmf, atol=1e-5)
+
+
+def test_a_full_queue_drops_the_oldest_frame_of_that_camera_only(bundle):
+    perception = Perception(
+        bundle, Classifier(bundle, "cpu"), ["left", "right"], StreamSettings(queue_depth=2)
+    )
+    send(perception, "right", START)
+    for step in range(5):
+        send(perception, "left", START + step * SECOND // 10)
+    stamps = [(fused.frame.camera, fused.frame.header.stamp) for fused in perception.step()]
+    assert stamps == [
+        ("right", START),
+        ("left", START + 3 * SECOND // 10),
+        ("left", START + 4 * SECOND // 10),
+    ]
+    assert perception.tally.of("left")["dropped_queue_full"] == 3
+    assert perception.tally.of("right")["dropped_queue_full"] == 0
+
+
+def test_bad_boxes_and_ids_are_left_out_and_counted(perception):
+    bad = boxes((20, 20, 16, 16), (np.nan, 1, 1, 1), (20, 20, 16, 16), (20, 20, 1, 1), (100, 20, 9, 9))
+    send(perception, ids=("good", "nan", "", "small", "outside"), bbox=bad)
+    send(perception, ids=("x" * 10_000,), bbox=boxes((20, 20, 16, 16)), stamp=START + 1)
+    first, second = perception.step()
+    assert first.result.ids == ("good",)
+    assert second.result.ids == ()
+    counts = perception.tally.of("left")
+    for reason in ("box_not_finite", "empty_id", "box_too_small", "box_outside", "long_id"):
+        assert counts[f"dropped_{reason}"] == 1, reason
+
+
+def test_a_corrupt_image_is_counted_and_the_next_frame_is_right(perception):
+    lying = write_image(Header(START, "left"), scene(0), "rgb8").replace(b"rgb8", b"mono")
+    send(perception, image=lying)
+    send(perception, stamp=START + SECOND // 10)
+    assert len(perception.step()) == 1
+    assert perception.tally.of("left")["dropped_bad_image"] == 1
+
+
+def test_a_lossless_compressed_image_gives_the_same_result_as_the_raw_one(bundle, perception):
+    send(perception)
+    png = cv2.imencode(".png", scene(0)[..., ::-1])[1].tobytes()
+    message = parse_compressed_image(write_compressed_image(Header(START, "right"), png, "png"))
+    perception.queue.offer_image("right", message)
+    perception.queue.offer_detections(
+        "right", parse_detections(write_detections(Header(START, "right"), ("a", "b"), TWO_BOXES))
+    )
+    raw, compressed = perception.step()
+    np.testing.assert_array_equal(raw.frame.views.logits, compressed.frame.views.logits)
+
+
+def test_more_detections_than_allowed_are_cut_off_and_counted(bundle):
+    perception = Perception(bundle, Classifier(bundle, "cpu"), ["left"], StreamSettings(max_detections=3))
+    send(perception, ids=tuple("abcde"), bbox=boxes(*[(20, 20, 16, 16)] * 5))
+    assert perception.step()[0].result.ids == ("a", "b", "c")
+    assert perception.tally.of("left")["dropped_too_many_detections"] == 2
+
+
+def test_a_frame_without_detections_is_fused_to_an_empty_message(bundle, perception):
+    send(perception, ids=(), bbox=boxes())
+    (fused,) = perception.step()
+    messages = fused_messages(fused, bundle.class_names)
+    assert [message.topic for message in messages] == [contract.FUSED_CLASSES]
+    assert len(parse_detections(messages[0].data)) == 0
+
+
+def test_published_distributions_list_all_classes_surest_first_and_sum_to_one(bundle, perception):
+    send(perception)
+    (fused,) = perception.step()
+    read = parse_detections(fused_messages(fused, bundle.class_names)[0].data, with_scores=True)
+    assert read.header == Header(START, "left") and read.ids == ("a", "b")
+    np.testing.assert_array_equal(read.bbox, TWO_BOXES)
+    for scores in read.scores:
+        assert {class_id for class_id, _ in scores} == {str(i) for i in range(bundle.classes)}
+        values = [score for _, score in scores]
+        assert values == sorted(values, reverse=True) and abs(sum(values) - 1) < 1e-6
+
+
+def over_the_wire(bundle, frames, location=None, info_first=True):
+    """The fused frames that a fusion node makes of the messages of a classifier node."""
+    tally = Tally()
+    shape = ViewShape(bundle.networks, bundle.classes, bundle.posterior().features)
+    queue = ViewQueue(["left", "right"], shape, bundle.hash, StreamSettings(), tally)
+    fuse = FuseStage(FusionEngine(bundle), tally)
+    info = location or parse_vision_info(bundle_message("left", bundle, START).data)[2]
+    if info_first:
+        queue.offer_bundle("left", info)
+    for frame in frames:
+        views, embeddings = view_messages(frame)
+        queue.offer_views("left", parse_detections(views.data))
+        queue.offer_embeddings("left", parse_image(embeddings.data))
+    if not info_first:
+        queue.offer_bundle("left", info)
+    return fuse(queue.ready.take(64)), tally, queue
+
+
+@pytest.mark.parametrize("info_first", [True, False])
+def test_views_sent_over_the_wire_fuse_to_the_same_numbers(bundle, perception, info_first):
+    direct = []
+    for step in range(3):
+        send(perception, stamp=START + step * SECOND // 10, seed=step)
+        direct += perception.step()
+    remote, _, _ = over_the_wire(bundle, [fused.frame for fused in direct], info_first=info_first)
+    assert len(remote) == 3
+    for ours, theirs in zip(direct, remote, strict=True):
+        assert ours.result.ids == theirs.result.ids
+        np.testing.assert_allclose(ours.result.pmf, theirs.result.pmf, atol=1e-5)
+
+
+def test_views_of_another_bundle_are_refused_and_named(bundle, perception):
+    send(perception)
+    frames = [fused.frame for fused in perception.step()]
+    fused, tally, queue = over_the_wire(bundle, frames, HASH_PREFIX + "f00d")
+    assert fused == [] and queue.foreign == {"left": "f00d"}
+    assert tally.of("left")["dropped_other_bundle"] == 1
+
+
+def test_embeddings_with_nan_or_of_another_width_are_refused(bundle, perception):
+    send(perception)
+    (fused,) = perception.step()
+    shape = ViewShape(bundle.networks, bundle.classes, bundle.posterior().features)
+    tally = Tally()
+    queue = ViewQueue(["left"], shape, bundle.hash, StreamSettings(), tally)
+    queue.offer_bundle("left", HASH_PREFIX + bundle.hash)
+    good = shape.pack(fused.frame.views)
+    broken = good.copy()
+    broken[0, 0] = np.nan
+    for matrix in (broken, good[:, 1:], good[:1], np.zeros((0, good.shape[1]), np.float32)):
+        queue.offer_views("left", parse_detections(view_messages(fused.frame)[0].data))
+        queue.offer_embeddings("left", parse_image(write_image(fused.frame.header, matrix, "32FC1")))
+    assert tally.of("left")["dropped_bad_embeddings"] == 4 and len(queue.ready) == 0
+
+
+def test_the_pmf_of_a_view_is_the_mean_over_networks(perception):
+    send(perception)
+    (fused,) = perception.step()
+    logits = fused.frame.views.logits.astype(np.float64)
+    powers = np.exp(logits)
+    np.testing.assert_allclose(
+        view_pmf(fused.frame), (powers / powers.sum(-1, keepdims=True)).mean(1), atol=1e-12
+    )
