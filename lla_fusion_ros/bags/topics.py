@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lla_fusion_ros.bags.definitions import fits_vision_msgs
-from lla_fusion_ros.bags.types import COMPRESSED_IMAGE, DETECTIONS, IMAGE, Summary, Topic
+from lla_fusion_ros.bags.types import Summary, Topic
 from lla_fusion_ros.errors import BagError
+from lla_fusion_ros.wire.contract import COMPRESSED_IMAGE, DETECTIONS, IMAGE
 
 EMBEDDINGS_SUFFIX = "/embeddings"
 # Topics of the right types that are results, never inputs.

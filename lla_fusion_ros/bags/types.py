@@ -5,13 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-IMAGE = "sensor_msgs/msg/Image"
-COMPRESSED_IMAGE = "sensor_msgs/msg/CompressedImage"
-DETECTIONS = "vision_msgs/msg/Detection2DArray"
-LABEL_INFO = "vision_msgs/msg/LabelInfo"
-VISION_INFO = "vision_msgs/msg/VisionInfo"
-DIAGNOSTICS = "diagnostic_msgs/msg/DiagnosticArray"
-
 
 @dataclass(frozen=True, slots=True)
 class Topic:

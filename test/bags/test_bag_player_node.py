@@ -12,9 +12,9 @@ from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import Image  # noqa: E402
 from vision_msgs.msg import Detection2DArray, LabelInfo  # noqa: E402
 
-from lla_fusion_ros.bags.types import DETECTIONS, IMAGE, LABEL_INFO  # noqa: E402
 from lla_fusion_ros.bags.writer import BagWriter  # noqa: E402
 from lla_fusion_ros.wire.cdr import Header  # noqa: E402
+from lla_fusion_ros.wire.contract import DETECTIONS, IMAGE, LABEL_INFO  # noqa: E402
 from lla_fusion_ros.wire.detections import write_detections  # noqa: E402
 from lla_fusion_ros.wire.images import write_image  # noqa: E402
 from lla_fusion_ros.wire.status import write_label_info  # noqa: E402

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from lla_fusion_ros.bags.topics import find_cameras, name_cameras
-from lla_fusion_ros.bags.types import COMPRESSED_IMAGE, DETECTIONS, IMAGE, Summary, Topic
+from lla_fusion_ros.bags.types import Summary, Topic
 from lla_fusion_ros.errors import BagError
+from lla_fusion_ros.wire.contract import COMPRESSED_IMAGE, DETECTIONS, IMAGE
 
 
 def bag(*topics: tuple[str, str], counts: dict[str, int] | None = None) -> Summary:

@@ -1,0 +1,132 @@
+"""Where replayed frames go: a bag that equals what the live nodes publish, and a table."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Protocol
+
+from lla_fusion_ros.bags.writer import BagWriter
+from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.stream.frames import FusedFrame
+from lla_fusion_ros.stream.outputs import (
+    Outgoing,
+    bundle_message,
+    fused_messages,
+    label_message,
+    view_messages,
+    view_pmf,
+)
+from lla_fusion_ros.wire import contract
+
+
+class Sink(Protocol):
+    """Takes every fused frame, in order; `time` is the recorder's time at which it was complete."""
+
+    def take(self, time: int, fused: FusedFrame) -> None: ...
+
+
+class BagSink:
+    """Writes `/fused_classes`, `/ood_warnings`, labels and, where wanted, each camera's views."""
+
+    def __init__(self, writer: BagWriter, bundle: Bundle, views: bool, max_hypotheses: int = 0) -> None:
+        self._writer = writer
+        self._bundle = bundle
+        self._views = views
+        self._max_hypotheses = max_hypotheses
+        self._cameras: set[str] = set()
+        writer.add("/" + contract.FUSED_CLASSES, contract.DETECTIONS)
+        writer.add("/" + contract.OOD_WARNINGS, contract.DIAGNOSTICS)
+        writer.add("/" + contract.LABELS, contract.LABEL_INFO, latched=True)
+
+    def take(self, time: int, fused: FusedFrame) -> None:
+        frame = fused.frame
+        if not self._cameras:
+            self._write(time, label_message(self._bundle.class_names, frame.header.stamp))
+        if self._views and frame.camera not in self._cameras:
+            self._write(time, bundle_message(frame.camera, self._bundle, frame.header.stamp), latched=True)
+        self._cameras.add(frame.camera)
+        for message in view_messages(frame, self._max_hypotheses) if self._views else ():
+            self._write(time, message)
+        for message in fused_messages(fused, self._bundle.class_names, self._max_hypotheses):
+            self._write(time, message)
+
+    def _write(self, time: int, message: Outgoing, latched: bool = False) -> None:
+        topic = "/" + message.topic.lstrip("/")
+        self._writer.add(topic, message.type, latched)
+        self._writer.write(topic, time, message.data)
+
+
+CSV_COLUMNS = (
+    "stamp",
+    "camera",
+    "track",
+    "view_class",
+    "view_p",
+    "fused_class",
+    "fused_p",
+    "entropy",
+    "normalised_entropy",
+    "mutual_information",
+    "ood_score",
+    "familiarity",
+    "consistency",
+    "agreement",
+    "views",
+    "level",
+    "reasons",
+    "x",
+    "y",
+    "width",
+    "height",
+)
+
+
+class CsvSink:
+    """One row per track and frame; use it in a `with` statement."""
+
+    def __init__(self, path: Path, class_names: tuple[str, ...]) -> None:
+        self._path = path
+        self._names = class_names
+
+    def __enter__(self) -> CsvSink:
+        self._file = self._path.open("w", newline="")
+        self._rows = csv.writer(self._file)
+        self._rows.writerow(CSV_COLUMNS)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def take(self, time: int, fused: FusedFrame) -> None:
+        frame, result = fused.frame, fused.result
+        singles = view_pmf(frame)[result.kept]
+        seconds, nanoseconds = divmod(frame.header.stamp, 10**9)
+        for row, verdict in enumerate(result.verdicts):
+            top = int(singles[row].argmax())
+            x, y, _, width, height = frame.bbox[result.kept[row]]
+            self._rows.writerow(
+                (
+                    f"{seconds}.{nanoseconds:09d}",
+                    frame.camera,
+                    result.ids[row].encode("utf8", "backslashreplace").decode(),
+                    self._names[top],
+                    f"{singles[row, top]:.6f}",
+                    self._names[verdict.top],
+                    f"{verdict.probability:.6f}",
+                    f"{verdict.entropy:.6f}",
+                    f"{verdict.normalised_entropy:.6f}",
+                    f"{verdict.mutual_information:.6g}",
+                    f"{verdict.ood_score:.6g}",
+                    f"{verdict.familiarity:.6g}",
+                    f"{verdict.consistency:.6g}",
+                    f"{verdict.agreement:.6g}",
+                    sum(verdict.views.values()),
+                    verdict.level.name,
+                    " ".join(verdict.reasons),
+                    f"{x:.2f}",
+                    f"{y:.2f}",
+                    f"{width:.2f}",
+                    f"{height:.2f}",
+                )
+            )

@@ -1,0 +1,163 @@
+"""Messages of a bag as frames of views, by the live nodes' own pairing and classifying."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from lla_fusion_ros.bags.reader import Bag
+from lla_fusion_ros.bags.topics import CameraTopics, ViewTopics
+from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.errors import BagError, InputError
+from lla_fusion_ros.stream.classify import ClassifyStage
+from lla_fusion_ros.stream.frames import ViewFrame
+from lla_fusion_ros.stream.queues import FrameQueue
+from lla_fusion_ros.stream.received import ViewQueue, ViewShape
+from lla_fusion_ros.stream.settings import StreamSettings
+from lla_fusion_ros.stream.tally import Tally
+from lla_fusion_ros.wire.contract import views_info_topic
+from lla_fusion_ros.wire.detections import parse_detections
+from lla_fusion_ros.wire.images import parse_compressed_image, parse_image
+from lla_fusion_ros.wire.status import parse_vision_info
+
+# Frames that go through the networks together: enough to fill a batch, few enough to hold their images.
+FRAMES_PER_BATCH = 8
+VIEW_FRAMES_PER_BATCH = 64
+# Offline nothing is in a hurry, so nothing may be dropped for want of room.
+_ROOM = 1000
+
+
+class Timed(NamedTuple):
+    """A frame and the recorder's time at which it became complete."""
+
+    time: int
+    frame: ViewFrame
+
+
+class ImageSource:
+    """Images and tracked boxes, cropped and classified.
+
+    Args:
+        start: recorder's time in nanoseconds from which messages count.
+    """
+
+    def __init__(
+        self,
+        bag: Bag,
+        cameras: Sequence[CameraTopics],
+        classify: ClassifyStage,
+        settings: StreamSettings,
+        tally: Tally,
+        time_offsets: Mapping[str, float] | None = None,
+        start: int = 0,
+    ) -> None:
+        self._bag = bag
+        self._classify = classify
+        self._tally = tally
+        self._start = start
+        self._images = {camera.image: camera for camera in cameras}
+        self._detections = {camera.detections: camera.name for camera in cameras}
+        names = [camera.name for camera in cameras]
+        self._queue = FrameQueue(names, replace(settings, queue_depth=_ROOM), tally, time_offsets)
+
+    def __iter__(self) -> Iterator[list[Timed]]:
+        times: deque[int] = deque()
+        for message in self._bag.messages({*self._images, *self._detections}, self._start):
+            if self._offer(message.topic, message.data):
+                times.append(message.time)
+                if len(times) >= FRAMES_PER_BATCH:
+                    yield self._batch(times)
+        if times:
+            yield self._batch(times)
+
+    def _offer(self, topic: str, data: bytes) -> bool:
+        camera = self._images.get(topic)
+        name = self._detections[topic] if camera is None else camera.name
+        try:
+            if camera is None:
+                return self._queue.offer_detections(name, parse_detections(data))
+            parse = parse_compressed_image if camera.compressed else parse_image
+            return self._queue.offer_image(name, parse(data))
+        except InputError:
+            self._tally.drop(name, {"bad_message": 1})
+            return False
+
+    def _batch(self, times: deque[int]) -> list[Timed]:
+        frames = self._queue.ready.take(len(times))
+        completed = {id(frame.header): time for frame, time in zip(frames, times, strict=True)}
+        times.clear()
+        return [Timed(completed[id(view.header)], view) for view in self._classify(frames)]
+
+
+class ViewSource:
+    """Views that went through the networks when the bag was recorded: no image and no network is touched."""
+
+    def __init__(
+        self,
+        bag: Bag,
+        cameras: Sequence[ViewTopics],
+        bundle: Bundle,
+        settings: StreamSettings,
+        tally: Tally,
+        start: int = 0,
+    ) -> None:
+        self._bag = bag
+        self._bundle = bundle
+        self._tally = tally
+        self._start = start
+        self._views = {camera.views: camera.name for camera in cameras}
+        self._embeddings = {camera.embeddings: camera.name for camera in cameras}
+        self._infos = {_info_topic(camera): camera.name for camera in cameras}
+        posterior = bundle.posterior()
+        shape = ViewShape(posterior.networks, posterior.classes, posterior.features)
+        names = [camera.name for camera in cameras]
+        self._queue = ViewQueue(names, shape, bundle.hash, replace(settings, queue_depth=_ROOM), tally)
+
+    def __iter__(self) -> Iterator[list[Timed]]:
+        self._learn_bundles()
+        times: deque[int] = deque()
+        for message in self._bag.messages({*self._views, *self._embeddings}, self._start):
+            if self._offer(message.topic, message.data):
+                times.append(message.time)
+                if len(times) >= VIEW_FRAMES_PER_BATCH:
+                    yield self._batch(times)
+        if times:
+            yield self._batch(times)
+
+    def _learn_bundles(self) -> None:
+        """Which bundle each camera's views come from; a bag that does not say is taken at its word."""
+        said: dict[str, str] = {}
+        for message in self._bag.messages(self._infos):
+            said[self._infos[message.topic]] = parse_vision_info(message.data)[2]
+            if len(said) == len(self._infos):
+                break
+        for camera in self._infos.values():
+            self._queue.offer_bundle(camera, said.get(camera, self._bundle.hash))
+        for camera, other in self._queue.foreign.items():
+            raise BagError(
+                f"the views of camera '{camera}' come from the bundle {other[:12]}, "
+                f"not from '{self._bundle.source}' ({self._bundle.hash[:12]}); give that one with --bundle"
+            )
+
+    def _offer(self, topic: str, data: bytes) -> bool:
+        name = self._views.get(topic) or self._embeddings[topic]
+        try:
+            if topic in self._views:
+                return self._queue.offer_views(name, parse_detections(data))
+            return self._queue.offer_embeddings(name, parse_image(data))
+        except InputError:
+            self._tally.drop(name, {"bad_message": 1})
+            return False
+
+    def _batch(self, times: deque[int]) -> list[Timed]:
+        frames = self._queue.ready.take(len(times))
+        batch = [Timed(time, frame) for time, frame in zip(times, frames, strict=True)]
+        times.clear()
+        return batch
+
+
+def _info_topic(camera: ViewTopics) -> str:
+    """Beside the views, wherever they lie in the bag."""
+    return camera.views.removesuffix("/views") + views_info_topic("")

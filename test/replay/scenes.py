@@ -1,0 +1,58 @@
+"""Small bags for the tests of replay: random images, boxes that move, ids that stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from lla_fusion_ros.bags.writer import BagWriter
+from lla_fusion_ros.wire.cdr import Header
+from lla_fusion_ros.wire.contract import COMPRESSED_IMAGE, DETECTIONS, IMAGE
+from lla_fusion_ros.wire.detections import write_detections
+from lla_fusion_ros.wire.images import write_compressed_image, write_image
+
+START = 1_000_000_000_000
+STEP = 100_000_000
+
+
+def write_scene(
+    path: Path,
+    frames: int = 12,
+    cameras: tuple[str, ...] = ("left", "right"),
+    objects: int = 3,
+    compressed: bool = False,
+    detections_late_by: int = 0,
+    seed: int = 0,
+) -> Path:
+    """A bag of images with tracked boxes; detections may reach the recorder some ns after their image."""
+    random = np.random.default_rng(seed)
+    kind = COMPRESSED_IMAGE if compressed else IMAGE
+    suffix = "/compressed" if compressed else ""
+    messages = []
+    for frame in range(frames):
+        stamp = START + frame * STEP
+        for camera in cameras:
+            header = Header(stamp, f"{camera}_optical")
+            picture = random.integers(0, 256, (120, 160, 3), np.uint8)
+            if compressed:
+                data = cv2.imencode(".png", picture)[1].tobytes()
+                image = write_compressed_image(header, data, "bgr8; png compressed bgr8")
+            else:
+                image = write_image(header, picture, "bgr8")
+            ids = [f"track {index}" for index in range(objects)]
+            boxes = np.zeros((objects, 5))
+            boxes[:, 0] = 20 + 30 * np.arange(objects) + frame
+            boxes[:, 1] = 60
+            boxes[:, 3:] = 16 + frame
+            messages.append((stamp, f"/{camera}/image{suffix}", image))
+            late = stamp + detections_late_by
+            messages.append((late, f"/{camera}/detections", write_detections(header, ids, boxes)))
+    with BagWriter(path) as writer:
+        for camera in cameras:
+            writer.add(f"/{camera}/image{suffix}", kind)
+            writer.add(f"/{camera}/detections", DETECTIONS)
+        for time, topic, data in sorted(messages, key=lambda message: message[0]):
+            writer.write(topic, time, data)
+    return path
