@@ -78,6 +78,7 @@ class TrackStore:
         self._stamp_camera = np.zeros((self.allocated, REMEMBERED), np.int16)
         self._seen = np.zeros(self.allocated, np.int64)  # views ever, also the place in the ring of stamps
         self._clock = MessageClock(0, 1)
+        self._settings = settings
         self.configure(settings)
 
     def __len__(self) -> int:
@@ -85,7 +86,7 @@ class TrackStore:
 
     def configure(self, settings: FusionSettings) -> None:
         """New limits from the next frame on. A change of scope forgets all tracks: their names changed."""
-        if hasattr(self, "_settings") and settings.track_id_scope != self._settings.track_id_scope:
+        if settings.track_id_scope != self._settings.track_id_scope:
             self.clear()
         self._settings = settings
         self._clock.max_lateness = round(settings.max_lateness * SECOND)

@@ -49,7 +49,7 @@ class Fuser(Protocol):
 
     name: ClassVar[str]
     scalars: ClassVar[dict[str, Scalar]]  # what calibration may tune; empty for the plain baselines
-    notes: tuple[str, ...]  # what a user should know before relying on the result
+    notes: tuple[str, ...]  # cautions that hold once a track has more than one view
 
     def __init__(
         self, posterior: EnsemblePosterior, values: Values | None = None, window: int = 30
@@ -75,6 +75,7 @@ class BaseFuser:
 
     name: ClassVar[str]
     scalars: ClassVar[dict[str, Scalar]] = {}
+    options: ClassVar[dict[str, Scalar]] = {}  # values a user may set and calibration leaves alone
     vectors: ClassVar[tuple[str, ...]] = ()  # names of values that are lists, set by `fit`
 
     def __init__(self, posterior: EnsemblePosterior, values: Values | None = None, window: int = 30) -> None:
@@ -87,14 +88,14 @@ class BaseFuser:
         self.vector = {
             key: _checked_vector(self.name, key, given.pop(key)) for key in self.vectors if key in given
         }
-        self.value = {key: scalar.start for key, scalar in self.scalars.items()}
+        self.value = {key: scalar.start for key, scalar in (self.scalars | self.options).items()}
         for key, number in given.items():
             self.value[key] = self._checked_scalar(key, number)
 
     def _checked_scalar(self, key: str, number: Value) -> float:
-        scalar = self.scalars.get(key)
+        scalar = (self.scalars | self.options).get(key)
         if scalar is None:
-            known = ", ".join((*self.scalars, *self.vectors)) or "none"
+            known = ", ".join((*self.scalars, *self.options, *self.vectors)) or "none"
             raise InputError(f"fuser '{self.name}' has no value '{key}'; it knows: {known}")
         if not isinstance(number, int | float) or not scalar.low <= number <= scalar.high:
             raise InputError(
@@ -103,9 +104,12 @@ class BaseFuser:
             )
         return float(number)
 
-    def measured(self, views: Views) -> MeasuredViews:
-        """The views, checked against the ensemble, with their signs of quality at hand."""
-        return measured(views, self.posterior)
+    def measured(self, views: Views, state: Any = None) -> MeasuredViews:
+        """The views, checked against the ensemble and the state, with their signs of quality at hand."""
+        checked = measured(views, self.posterior)
+        if state is not None and len(views) != rows_of(state):
+            raise InputError(f"the state has {rows_of(state)} tracks but there are views of {len(views)}")
+        return checked
 
 
 class SumFuser(BaseFuser):
@@ -121,7 +125,7 @@ class SumFuser(BaseFuser):
 
     def update(self, state: Any, views: Views) -> Any:
         """The state after one more crop of each track."""
-        return add(state, self.contribution(self.measured(views)))
+        return add(state, self.contribution(self.measured(views, state)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +200,11 @@ def grown(state: State, empty: State) -> State:
     return type(state)(
         **{f.name: np.concatenate([getattr(state, f.name), getattr(empty, f.name)]) for f in fields(state)}  # type: ignore[arg-type]
     )
+
+
+def rows_of(state: Any) -> int:
+    """The number of tracks of a state."""
+    return len(getattr(state, fields(state)[0].name))
 
 
 def state_bytes(state: Any) -> int:

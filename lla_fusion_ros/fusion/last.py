@@ -29,7 +29,7 @@ class Last(BaseFuser):
         return LastState(np.full((tracks, self.posterior.classes), 1.0 / self.posterior.classes))
 
     def update(self, state: LastState, views: Views) -> LastState:
-        return LastState(self.measured(views).mean_pmf)
+        return LastState(self.measured(views, state).mean_pmf)
 
     def predict(self, state: LastState) -> np.ndarray:
         return state.pmf

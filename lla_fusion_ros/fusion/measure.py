@@ -128,6 +128,31 @@ class MeasuredViews(Views):
             return np.asarray(self.variance, np.float64)
         return self.posterior.variance(self.bounded_features)
 
+    @cached_property
+    def _under(self) -> dict[float, np.ndarray]:
+        return {}
+
+    def variance_under(self, prior: float) -> np.ndarray:
+        """phi^T A_m^-1 phi with another prior precision (lambda_w of METHOD 3) and T_theta = 1.  [t, c, m]"""
+        if prior not in self._under:
+            self._under[prior] = _with_prior(self.posterior, prior).variance(self.bounded_features)
+        return self._under[prior]
+
+
+# The posteriors last asked for under another prior: factorising one takes far longer than fusing a frame.
+_RECENT: dict[tuple[int, float], tuple[EnsemblePosterior, EnsemblePosterior]] = {}
+_KEPT = 4
+
+
+def _with_prior(posterior: EnsemblePosterior, prior: float) -> EnsemblePosterior:
+    key = (id(posterior), prior)
+    found = _RECENT.get(key)
+    if found is None or found[0] is not posterior:
+        while len(_RECENT) >= _KEPT:
+            _RECENT.pop(next(iter(_RECENT)))
+        found = _RECENT[key] = (posterior, posterior.with_prior(prior).with_temperature(1.0))
+    return found[1]
+
 
 def measured(views: Views, posterior: EnsemblePosterior) -> MeasuredViews:
     """Check views once; views that were measured for this posterior pass through untouched."""

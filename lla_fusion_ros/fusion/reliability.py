@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.fusion.base import SMALLEST, Scalar, SumFuser, Values, WeightedSum
+from lla_fusion_ros.fusion.base import SMALLEST, Scalar, SumFuser, Value, Values, WeightedSum
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.fusion.quality import QUALITY, quality
 from lla_fusion_ros.pmf import softmax
@@ -47,6 +47,23 @@ class Reliability(SumFuser):
         self.used = tuple(SIGNS[i] for i in used)
         self.slope = theta[used] / scale[used]
         self.offset = float((self.slope * center[used]).sum())
+
+    @classmethod
+    def fit(
+        cls,
+        posterior: EnsemblePosterior,
+        logits: np.ndarray,
+        features: np.ndarray,
+        steps: np.ndarray,
+        label: np.ndarray,
+        variance: np.ndarray | None = None,
+    ) -> dict[str, Value]:
+        """Learn theta, a and b on validation tracks (least NLL)."""
+        from lla_fusion_ros.fusion.fit_reliability import (
+            fit_reliability,
+        )  # torch only where something is fitted
+
+        return fit_reliability(posterior, logits, features, steps, label, variance)
 
     def initial(self, tracks: int) -> WeightedSum:
         return WeightedSum.zeros(tracks, self.posterior.classes)

@@ -1,0 +1,58 @@
+"""The pmf after every number of views of many tracks at once: what calibration and evaluation ask for."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.fusion.base import Fuser, SumFuser
+from lla_fusion_ros.fusion.measure import MeasuredViews, measured
+from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.views import Views
+
+
+def flat_views(
+    posterior: EnsemblePosterior, logits: np.ndarray, features: np.ndarray, variance: np.ndarray | None = None
+) -> MeasuredViews:
+    """All views of many tracks as one batch; keep it, so that entropies and variances are computed once.
+
+    [tracks, steps, networks, classes or features] -> [tracks * steps, networks, ...]
+    """
+
+    def flat(array: np.ndarray) -> np.ndarray:
+        return array.reshape(-1, *array.shape[2:])
+
+    views = Views(flat(logits), flat(features), None if variance is None else flat(variance))
+    return measured(views, posterior)
+
+
+def pmf_along(fuser: Fuser | SumFuser, views: Views, steps: int) -> np.ndarray:
+    """The fused pmf after 1 ... `steps` views of each track.
+
+    A sum fuser costs one contribution per view and one cumulative sum; the others run step by step.
+    Flat views [tracks * steps, ...], each track's in order -> [tracks, steps, classes]
+    """
+    if steps < 1 or len(views) % steps:
+        raise InputError(f"{len(views)} views cannot be tracks of {steps} steps each")
+    tracks = len(views) // steps
+    if isinstance(fuser, SumFuser):
+        sums = _running(fuser.contribution(fuser.measured(views)), tracks, steps)
+        return fuser.predict(sums).reshape(tracks, steps, -1)  # type: ignore[attr-defined]
+    state = fuser.initial(tracks)
+    pmfs = []
+    for step in range(steps):
+        state = fuser.update(state, views.take(slice(step, None, steps)))
+        pmfs.append(fuser.predict(state))
+    return np.stack(pmfs, axis=1)
+
+
+def _running(state: Any, tracks: int, steps: int) -> Any:
+    """Cumulative sums over steps of every field.  [tracks * steps, ...]"""
+
+    def sums(array: np.ndarray) -> np.ndarray:
+        return np.cumsum(array.reshape(tracks, steps, *array.shape[1:]), axis=1).reshape(array.shape)
+
+    return type(state)(**{f.name: sums(getattr(state, f.name)) for f in fields(state)})
