@@ -133,7 +133,7 @@ def _spoil(plan: Plan, rng: np.random.Generator) -> Plan:
     return replace(
         plan,
         cover=np.where(how == 0, direction, np.nan),
-        colour=np.clip(grey + rng.normal(0, 25, (count, 3)), 0, 255),
+        colour=np.clip(grey + rng.normal(0, 14, (count, 3)), 0, 255),
         smear=np.where(how == 1, rng.uniform(8, 14, count) * _PIXEL, 0.0),
         heading=direction,
         shift=np.where((how == 2)[:, None], plan.shift + away, plan.shift),

@@ -10,9 +10,11 @@ from typing import Any
 from lla_fusion_ros.datasets.gtsrb import load_gtsrb
 from lla_fusion_ros.datasets.types import TrackSet
 from lla_fusion_ros.errors import DatasetError, InputError
+from lla_fusion_ros.signworld.tracks import load_signworld
 
 _LOADERS: dict[str, Callable[..., TrackSet]] = {
     "gtsrb": load_gtsrb,
+    "signworld": load_signworld,
 }
 _NEED_NO_FOLDER = frozenset({"signworld"})
 

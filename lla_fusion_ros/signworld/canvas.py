@@ -1,0 +1,72 @@
+"""A drawing surface for signs and scenery: shapes in, a smooth picture with transparency out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import cv2
+import numpy as np
+
+Point = tuple[float, float]
+Colour = tuple[int, int, int]
+
+_SUPERSAMPLING = 4
+
+
+class Canvas:
+    """Shapes in the square -1..1 (x right, y down), drawn large without antialiasing and shrunk at the end.
+
+    Every pixel is either clear or solid while drawing, so the shrunk picture has its colours multiplied by its
+    alpha already, which is what compositing wants.
+    """
+
+    def __init__(self, width: int, height: int | None = None) -> None:
+        self._size = (width, height or width)
+        self._scale = width * _SUPERSAMPLING / 2
+        self._pixels = np.zeros((self._size[1] * _SUPERSAMPLING, width * _SUPERSAMPLING, 4), np.uint8)
+
+    @property
+    def bottom(self) -> float:
+        """The largest y; 1 where the canvas is square."""
+        return 2 * self._size[1] / self._size[0] - 1
+
+    def polygon(self, points: Iterable[Point], colour: Colour) -> None:
+        cv2.fillPoly(self._pixels, [self._place(points)], (*colour, 255))
+
+    def rectangle(self, x0: float, y0: float, x1: float, y1: float, colour: Colour) -> None:
+        self.polygon([(x0, y0), (x1, y0), (x1, y1), (x0, y1)], colour)
+
+    def disc(self, centre: Point, radius: float, colour: Colour) -> None:
+        self.ellipse(centre, (radius, radius), colour)
+
+    def ellipse(self, centre: Point, radii: tuple[float, float], colour: Colour) -> None:
+        turn = np.linspace(0, 2 * np.pi, 64, endpoint=False)
+        self.polygon(
+            zip(centre[0] + radii[0] * np.cos(turn), centre[1] + radii[1] * np.sin(turn), strict=True), colour
+        )
+
+    def line(self, points: Sequence[Point], width: float, colour: Colour) -> None:
+        """A line with round ends and joints."""
+        thickness = max(1, round(width * self._scale))
+        cv2.polylines(self._pixels, [self._place(points)], False, (*colour, 255), thickness)
+
+    def arc(
+        self, centre: Point, radius: float, degrees: tuple[float, float], width: float, colour: Colour
+    ) -> None:
+        """Part of a circle; 0 degrees points right and 90 down."""
+        turn = np.deg2rad(np.linspace(*degrees, 40))
+        points = zip(centre[0] + radius * np.cos(turn), centre[1] + radius * np.sin(turn), strict=True)
+        self.line(list(points), width, colour)
+
+    def finish(self) -> np.ndarray:
+        """[height, width, 4] uint8 RGBA, colours multiplied by alpha."""
+        return cv2.resize(self._pixels, self._size, interpolation=cv2.INTER_AREA)
+
+    def _place(self, points: Iterable[Point]) -> np.ndarray:
+        return np.rint((np.array(list(points)) + 1) * self._scale).astype(np.int32)
+
+
+def regular_polygon(corners: int, radius: float, first_degrees: float) -> list[Point]:
+    """Corners of a regular polygon about the middle; the first one lies in the given direction."""
+    turn = np.deg2rad(first_degrees + np.arange(corners) * 360 / corners)
+    return list(zip(radius * np.cos(turn), radius * np.sin(turn), strict=True))

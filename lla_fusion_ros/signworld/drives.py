@@ -1,0 +1,118 @@
+"""Ready-made drives: the script of the demo, and the load test with six cameras."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lla_fusion_ros.signworld.camera import Camera
+from lla_fusion_ros.signworld.drive import (
+    Blackout,
+    Drive,
+    DriveSettings,
+    IdentitySwitch,
+    Stretch,
+)
+from lla_fusion_ros.signworld.optics import Conditions
+from lla_fusion_ros.signworld.placement import place_object
+from lla_fusion_ros.signworld.scene import RoadsideObject
+from lla_fusion_ros.signworld.signs import CLASS_NAMES
+
+# z in metres, right or left of the road, what stands there. At 9 m/s the vehicle passes z metres at z / 9 seconds.
+_DEMO_ROAD = (
+    (22.0, "right", "speed limit 50"),
+    (33.0, "left", "give way"),
+    (44.0, "right", "priority road"),
+    (57.0, "right", "pedestrians"),
+    (66.0, "left", "parking"),
+    (78.0, "right", "star board"),  # the unknown object
+    (92.0, "right", "speed limit 80"),
+    (104.0, "left", "roundabout"),
+    (113.0, "right", "danger"),  # from here on dusk: the hard stretch
+    (124.0, "right", "speed limit 30"),
+    (135.0, "left", "no lorries"),
+    (146.0, "right", "stop"),
+    (157.0, "right", "bend"),
+    (172.0, "right", "turn right"),  # these two change their ids
+    (176.0, "left", "ice"),
+    (192.0, "right", "no fishing"),  # looks like a sign and is none of the classes
+    (205.0, "right", "turn left"),  # rain, and the right camera is silent
+    (216.0, "left", "speed limit 100"),
+    (228.0, "right", "no entry"),
+    (243.0, "right", "charging point"),
+    (256.0, "left", "speed limit 50"),
+    (268.0, "right", "priority road"),
+)
+
+
+def demo_drive(seed: int = 0) -> Drive:
+    """28 seconds with two cameras at 10 Hz: what the package is for, one thing after the other.
+
+    A clear day; an unknown object (6 s); dusk with blur and noise (9 to 16 s); an identity switch (17 s); an
+    unknown object that looks like a sign; rain, and one camera that goes silent (20 to 23 s).
+    """
+    rng = np.random.default_rng([seed, 4])
+    objects = tuple(
+        place_object(name, f"{number:03d}", z, rng, right=float(side == "right"))
+        for number, (z, side, name) in enumerate(_DEMO_ROAD, start=1)
+    )
+    ids = {thing.name: thing.id for thing in objects}
+    dusk = Conditions(light=0.28, blur=1.3, smear=3.0, noise=0.032, jitter=0.05)
+    rain = Conditions(light=0.75, blur=0.7, noise=0.015, rain=0.8, jitter=0.035)
+    return Drive(
+        DriveSettings(
+            seed=seed,
+            duration=28.0,
+            objects=objects,
+            occluded_share=0.12,
+            stretches=(
+                Stretch(2.0, 4.5, Conditions(glare=0.8)),
+                Stretch(9.0, 16.0, dusk),
+                Stretch(20.0, 25.0, rain),
+            ),
+            switches=(IdentitySwitch(16.9, ids["turn right"], ids["ice"]),),
+            blackouts=(Blackout("right", 20.0, 23.0),),
+        )
+    )
+
+
+def six_camera_drive(seed: int = 0, duration: float = 10.0, rate: float = 10.0, boxes: int = 20) -> Drive:
+    """Six overlapping cameras down an alley of signs: every frame of each camera has `boxes` tracked objects."""
+    rng = np.random.default_rng([seed, 5])
+    speed = 6.0
+    cameras = tuple(
+        Camera(
+            name,
+            offset=(x, 1.5, 0.0),
+            yaw=yaw,
+            focal=focal,
+            gain=float(rng.uniform(0.7, 1.1)),
+            tint=(float(rng.uniform(0.94, 1.06)), 1.0, float(rng.uniform(0.94, 1.06))),
+        )
+        for name, x, yaw, focal in (
+            ("front_left", -0.8, -5.0, 560.0),
+            ("front", 0.0, 0.0, 620.0),
+            ("front_right", 0.8, 5.0, 560.0),
+            ("roof_left", -0.5, -3.0, 700.0),
+            ("roof", 0.0, 1.0, 760.0),
+            ("roof_right", 0.5, 3.0, 700.0),
+        )
+    )
+    objects: list[RoadsideObject] = []
+    for row in range(int((speed * duration + 60) / 5.0) + 1):
+        for x, y in ((5.0, 1.6), (5.6, 2.9), (-5.0, 1.6), (-5.6, 2.9)):
+            name = CLASS_NAMES[int(rng.integers(len(CLASS_NAMES)))]
+            place = (x, y, 10.0 + 5.0 * row + float(rng.uniform(-1, 1)))
+            objects.append(RoadsideObject(f"{len(objects) + 1:03d}", name, place))
+    return Drive(
+        DriveSettings(
+            seed=seed,
+            duration=duration,
+            rate=rate,
+            speed=speed,
+            cameras=cameras,
+            objects=tuple(objects),
+            occluded_share=0.0,
+            min_box=6.0,
+            max_boxes=boxes,
+        )
+    )

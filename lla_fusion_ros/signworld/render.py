@@ -1,0 +1,242 @@
+"""From a scene to the light that reaches a camera: the whole image, or only a window of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from lla_fusion_ros.signworld import textures
+from lla_fusion_ros.signworld.camera import Camera
+from lla_fusion_ros.signworld.ground import HAZE_DISTANCE, Ground, Window
+from lla_fusion_ros.signworld.scene import Look, Prop, RoadsideObject, pyramid
+
+_FARTHEST, _NEAREST = 170.0, 1.5
+_CLEARNESS = np.array([[0, 0, 0, -1, 255]] * 3, np.float64)  # 255 - alpha, three times
+_POLE = np.array([126, 130, 132], np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """Where a camera sees an object.
+
+    Attributes:
+        box: x0, y0, x1, y1 in pixels of the whole image; may reach beyond it.
+        hidden: how much of the box nearer things cover, 0 to 1.
+    """
+
+    thing: RoadsideObject
+    box: tuple[float, float, float, float]
+    depth: float
+    hidden: float
+
+
+class Renderer:
+    """One camera in one country; keeps what does not change while the vehicle drives."""
+
+    def __init__(self, look: Look, camera: Camera) -> None:
+        self.camera = camera
+        self._look = look
+        self._sky = _sample_panorama(look.panorama, camera.rays())
+        self._ground = Ground(look, camera)
+        self._faces: dict[str, tuple[np.ndarray, ...]] = {}
+
+    @property
+    def full(self) -> Window:
+        return 0, 0, self.camera.width, self.camera.height
+
+    def see(self, things: Iterable[RoadsideObject], vehicle: tuple[float, float]) -> list[Sighting]:
+        """Where the objects before the camera fall, farthest first, not yet counting what hides them."""
+        sightings = []
+        for thing in things:
+            corners, depth = self.camera.project(_face_corners(thing, tight=True), vehicle)
+            if depth.min() < _NEAREST or depth.max() > _FARTHEST:
+                continue
+            (x0, y0), (x1, y1) = corners.min(axis=0), corners.max(axis=0)
+            if x1 > 0 and y1 > 0 and x0 < self.camera.width and y0 < self.camera.height:
+                sightings.append(Sighting(thing, (x0, y0, x1, y1), float(depth.mean()), 0.0))
+        return sorted(sightings, key=lambda sighting: -sighting.depth)
+
+    def render(
+        self,
+        things: Iterable[RoadsideObject],
+        props: Iterable[Prop],
+        vehicle: tuple[float, float],
+        window: Window | None = None,
+    ) -> tuple[np.ndarray, list[Sighting]]:
+        """The window of the image, RGB uint8, and what is seen where."""
+        window = window or self.full
+        image = self._backdrop(vehicle, window)
+        layers: list[Sighting | _Standing] = [*self.see(things, vehicle), *self._standing(props, vehicle)]
+        seen: list[Sighting] = []
+        for layer in sorted(layers, key=lambda layer: -layer.depth):
+            if isinstance(layer, Sighting):
+                cover = self._draw_thing(image, window, layer, vehicle)
+                seen = [*(_hide(sighting, cover) for sighting in seen), layer]
+            else:
+                cover = self._draw_prop(image, window, layer)
+                seen = [_hide(sighting, cover) for sighting in seen]
+        return image, seen
+
+    def _standing(self, props: Iterable[Prop], vehicle: tuple[float, float]) -> list[_Standing]:
+        """The scenery before the camera with its place in the image."""
+        everything = list(props)
+        if not everything:
+            return []
+        feet = np.array([(prop.x, 0.0, prop.z) for prop in everything])
+        pixels, depths = self.camera.project(feet, vehicle)
+        visible = np.flatnonzero((depths > _NEAREST) & (depths < _FARTHEST))
+        return [_Standing(everything[i], pixels[i, 0], pixels[i, 1], float(depths[i])) for i in visible]
+
+    def _backdrop(self, vehicle: tuple[float, float], window: Window) -> np.ndarray:
+        x0, y0, x1, y1 = window
+        image = self._sky[y0:y1, x0:x1].copy()
+        top = max(y0, self._ground.horizon)
+        if top < y1:
+            image[top - y0 :] = self._ground.render(self.camera.position(vehicle), (x0, top, x1, y1))
+        return image
+
+    def _draw_prop(self, image: np.ndarray, window: Window, standing: _Standing) -> _Cover | None:
+        zoom = self.camera.focal / standing.depth
+        width, height = standing.prop.width * zoom, standing.prop.height * zoom
+        x0, y0 = standing.x - width / 2, standing.y - height
+        corners = np.array([[x0, y0], [x0 + width, y0], [x0 + width, y0 + height], [x0, y0 + height]])
+        picture = self._look.pictures[standing.prop.kind, standing.prop.variant]
+        return self._paste(image, window, picture, corners, standing.depth, 1.0)
+
+    def _draw_thing(
+        self, image: np.ndarray, window: Window, sighting: Sighting, vehicle: tuple[float, float]
+    ) -> _Cover | None:
+        thing = sighting.thing
+        if thing.name != "balloon":
+            self._draw_pole(image, window, thing, vehicle, sighting.depth)
+        corners, _ = self.camera.project(_face_corners(thing, tight=False), vehicle)
+        if thing.name not in self._faces:
+            self._faces[thing.name] = pyramid(thing.face())
+        return self._paste(image, window, self._faces[thing.name], corners, sighting.depth, thing.fade)
+
+    def _draw_pole(
+        self,
+        image: np.ndarray,
+        window: Window,
+        thing: RoadsideObject,
+        vehicle: tuple[float, float],
+        depth: float,
+    ) -> None:
+        x, y, z = thing.position
+        ends, _ = self.camera.project(np.array([[x, y, z + 0.04], [x, 0.0, z + 0.04]]), vehicle)
+        half = 0.035 * self.camera.focal / depth
+        haze = 1 - np.exp(-depth / HAZE_DISTANCE)
+        for left, right, tone in ((-1.0, 1.0, 0.85), (-1.0, -0.2, 1.25)):  # the lit side over the whole
+            quad = [ends[0] + (left * half, 0), ends[0] + (right * half, 0)]
+            quad += [ends[1] + (right * half, 0), ends[1] + (left * half, 0)]
+            points = np.rint((np.array(quad) - window[:2]) * 16).astype(np.int32)
+            paint = _POLE * tone + haze * (self._look.haze - _POLE * tone)
+            cv2.fillConvexPoly(image, points, paint.tolist(), cv2.LINE_AA, 4)
+
+    def _paste(
+        self,
+        image: np.ndarray,
+        window: Window,
+        picture: tuple[np.ndarray, ...],
+        corners: np.ndarray,
+        depth: float,
+        fade: float,
+    ) -> _Cover | None:
+        """Put a picture onto the quadrilateral with these corners; None where the window does not show it."""
+        x0, y0 = np.maximum(np.floor(corners.min(axis=0)).astype(int) - 1, window[:2])
+        x1, y1 = np.minimum(np.ceil(corners.max(axis=0)).astype(int) + 2, window[2:])
+        if x0 >= x1 or y0 >= y1:
+            return None
+        width = float(np.linalg.norm(corners[1] - corners[0]))
+        level = int(np.clip(np.floor(np.log2(picture[0].shape[1] / max(width, 1e-3))), 0, len(picture) - 1))
+        source = picture[level]
+        matrix = _picture_to_image(source, corners - (x0, y0))
+        patch = cv2.warpPerspective(source, matrix, (int(x1 - x0), int(y1 - y0)), flags=cv2.INTER_LINEAR)
+        haze = float(1 - np.exp(-depth / HAZE_DISTANCE))
+        # Colours are multiplied by alpha, so haze and fading are linear in red, green, blue and alpha.
+        dim = np.eye(3) * fade * (1 - haze)
+        colour = cv2.transform(patch, np.column_stack([dim, haze * self._look.haze / 255]))
+        clear = cv2.transform(patch, _CLEARNESS)
+        place = image[y0 - window[1] : y1 - window[1], x0 - window[0] : x1 - window[0]]
+        place[:] = cv2.add(cv2.multiply(place, clear, scale=1 / 255), colour)
+        return _Cover((int(x0), int(y0), int(x1), int(y1)), patch[..., 3])
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """A piece of scenery and the pixel its foot stands on."""
+
+    prop: Prop
+    x: float
+    y: float
+    depth: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Cover:
+    """What a pasted picture hides: its window, and how solid it is there."""
+
+    window: Window
+    alpha: np.ndarray
+
+
+def _hide(sighting: Sighting, cover: _Cover | None) -> Sighting:
+    """The sighting after something nearer was drawn."""
+    if cover is None:
+        return sighting
+    x0, y0, x1, y1 = sighting.box
+    left, top, right, bottom = cover.window
+    if min(x1, right) <= max(x0, left) or min(y1, bottom) <= max(y0, top):
+        return sighting
+    rows = slice(max(0, round(y0) - top), max(0, round(y1) - top))
+    columns = slice(max(0, round(x0) - left), max(0, round(x1) - left))
+    share = float(cover.alpha[rows, columns].sum()) / 255 / max(1.0, (x1 - x0) * (y1 - y0))
+    return Sighting(sighting.thing, sighting.box, sighting.depth, min(1.0, sighting.hidden + share))
+
+
+def _face_corners(thing: RoadsideObject, tight: bool) -> np.ndarray:
+    """The corners of the face in the world, clockwise from top left; `tight` leaves out clear edges.  [4, 3]"""
+    left, top, right, bottom = _solid_part(thing) if tight else (-1.0, -1.0, 1.0, 1.0)
+    turn = np.deg2rad(thing.yaw)
+    across = np.array([np.cos(turn), 0.0, np.sin(turn)]) * thing.side / 2
+    down = np.array([0.0, -1.0, 0.0]) * thing.side / 2
+    middle = np.array(thing.position)
+    return np.stack(
+        [
+            middle + x * across + y * down
+            for x, y in ((left, top), (right, top), (right, bottom), (left, bottom))
+        ]
+    )
+
+
+def _solid_part(thing: RoadsideObject) -> tuple[float, float, float, float]:
+    """The part of the face that is not clear, in -1..1."""
+    alpha = thing.face()[..., 3] > 127
+    rows, columns = np.flatnonzero(alpha.any(axis=1)), np.flatnonzero(alpha.any(axis=0))
+    scale = 2 / len(alpha)
+    return (
+        columns[0] * scale - 1,
+        rows[0] * scale - 1,
+        (columns[-1] + 1) * scale - 1,
+        (rows[-1] + 1) * scale - 1,
+    )
+
+
+def _sample_panorama(panorama: np.ndarray, rays: np.ndarray) -> np.ndarray:
+    azimuth = np.rad2deg(np.arctan2(rays[..., 0], rays[..., 2]))
+    elevation = np.rad2deg(np.arctan2(rays[..., 1], np.hypot(rays[..., 0], rays[..., 2])))
+    px = textures.PANORAMA_PIXELS_PER_DEGREE
+    columns = ((azimuth + textures.PANORAMA_AZIMUTH) * px).astype(np.float32)
+    rows = ((textures.PANORAMA_TOP - elevation) * px).astype(np.float32)
+    # Cameras that look aside or back see the panorama once more, mirrored: it has no seam.
+    return cv2.remap(panorama, columns, rows, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT)
+
+
+def _picture_to_image(picture: np.ndarray, corners: np.ndarray) -> np.ndarray:
+    """The map from pixels of a picture to the quadrilateral it covers.  [3, 3]"""
+    height, width = picture.shape[:2]
+    edges = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float32) - 0.5
+    return cv2.getPerspectiveTransform(edges, (corners - 0.5).astype(np.float32))

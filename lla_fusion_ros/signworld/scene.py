@@ -1,0 +1,144 @@
+"""What stands along the road: signs, objects outside the classes, and scenery; where, and how it looks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import cv2
+import numpy as np
+
+from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.signworld.outside import OUTSIDE_KINDS, outside_face
+from lla_fusion_ros.signworld.scenery import draw_scenery
+from lla_fusion_ros.signworld.signs import CLASS_NAMES, sign_face
+from lla_fusion_ros.signworld.textures import make_ground, make_panorama
+
+_VARIANTS = {"tree": 4, "conifer": 2, "bush": 3, "house": 4, "van": 3, "post": 1, "lamp": 1}
+# Width and height in metres, and the range of distances from the road's middle.
+_MEASURES = {
+    "tree": ((6.2, 8.0), (11.0, 28.0)),
+    "conifer": ((4.3, 8.0), (12.0, 30.0)),
+    "bush": ((3.2, 2.0), (8.5, 20.0)),
+    "house": ((13.0, 10.5), (19.0, 34.0)),
+    "van": ((2.0, 2.25), (5.4, 5.8)),
+    "post": ((0.13, 1.0), (4.3, 4.3)),
+    "lamp": ((1.7, 8.0), (5.2, 5.2)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RoadsideObject:
+    """Something a tracker follows.
+
+    Attributes:
+        name: one of CLASS_NAMES or OUTSIDE_KINDS.
+        position: of the middle of its face, x, y, z in metres.
+        side: of the square that holds the face, in metres.
+        yaw: degrees away from facing the traffic.
+        fade: brightness of its paint, 1 is new.
+    """
+
+    id: str
+    name: str
+    position: tuple[float, float, float]
+    side: float = 0.85
+    yaw: float = 0.0
+    fade: float = 1.0
+
+    @property
+    def label(self) -> int:
+        """The class, or -1 for something outside the classes."""
+        return CLASS_NAMES.index(self.name) if self.name in CLASS_NAMES else -1
+
+    def face(self) -> np.ndarray:
+        if self.name in CLASS_NAMES:
+            return sign_face(self.name)
+        if self.name in OUTSIDE_KINDS:
+            return outside_face(self.name)
+        known = ", ".join((*CLASS_NAMES, *OUTSIDE_KINDS))
+        raise InputError(f"object '{self.id}' is a '{self.name}'; the sign world has {known}")
+
+
+@dataclass(frozen=True, slots=True)
+class Prop:
+    """A piece of scenery: a picture that faces the camera and stands on the ground at x, z."""
+
+    kind: str
+    variant: int
+    x: float
+    z: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a stretch of country looks.
+
+    Attributes:
+        panorama, haze, ground: see textures.
+        pictures: pyramids of RGBA pictures of the scenery, by kind and variant.
+    """
+
+    panorama: np.ndarray
+    haze: np.ndarray
+    ground: np.ndarray
+    pictures: dict[tuple[str, int], tuple[np.ndarray, ...]]
+
+
+def pyramid(picture: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The picture, and it halved again and again, so that far things do not flicker."""
+    levels = [picture]
+    while min(levels[-1].shape[:2]) > 8:
+        height, width = levels[-1].shape[:2]
+        levels.append(cv2.resize(levels[-1], (width // 2, height // 2), interpolation=cv2.INTER_AREA))
+    return tuple(levels)
+
+
+@lru_cache(maxsize=16)
+def make_look(seed: int) -> Look:
+    """The look of one country; equal seeds give equal looks. Kept, because it takes a while to draw."""
+    rng = np.random.default_rng([seed, 1])
+    panorama, haze = make_panorama(rng)
+    pictures = {
+        (kind, variant): pyramid(draw_scenery(kind, rng))
+        for kind, variants in _VARIANTS.items()
+        for variant in range(variants)
+    }
+    return Look(panorama, haze, make_ground(rng), pictures)
+
+
+def make_prop(kind: str, x: float, z: float, rng: np.random.Generator, zoom: float = 1.0) -> Prop:
+    """A piece of scenery at a given place."""
+    (width, height), _ = _MEASURES[kind]
+    grown = zoom * rng.uniform(0.85, 1.2) if kind not in ("post", "lamp") else zoom
+    return Prop(kind, int(rng.integers(_VARIANTS[kind])), x, z, width * grown, height * grown)
+
+
+def scatter_props(start: float, stop: float, rng: np.random.Generator) -> tuple[Prop, ...]:
+    """Scenery for the road between two z, at random but in plausible places."""
+    props = []
+    share = {"tree": 0.38, "conifer": 0.16, "bush": 0.24, "house": 0.22}
+    for z in np.arange(start, stop, 4.2):
+        for side in (-1, 1):
+            kind = str(rng.choice(list(share), p=list(share.values())))
+            near, far = _MEASURES[kind][1]
+            props.append(make_prop(kind, side * rng.uniform(near, far), z + rng.uniform(-2, 2), rng))
+    for z in np.arange(start - start % 25, stop, 25.0):
+        props.append(make_prop("post", 4.3, z, rng))
+        props.append(make_prop("post", -4.3, z + 12.5, rng))
+    for z in np.arange(start - start % 45 + 20, stop, 45.0):
+        props.append(make_prop("lamp", 5.2, z, rng))
+    return tuple(props)
+
+
+def occluder(thing: RoadsideObject, rng: np.random.Generator) -> Prop:
+    """Something a few metres before an object that hides a part of it while the vehicle comes nearer."""
+    x, _, z = thing.position
+    ahead = rng.uniform(4.0, 7.0)
+    if rng.random() < 0.5:
+        return make_prop("van", x - np.sign(x) * rng.uniform(0.2, 1.0), z - ahead, rng)
+    return make_prop(
+        "bush", x + np.sign(x) * rng.uniform(-0.4, 1.2), z - ahead, rng, zoom=rng.uniform(0.9, 1.15)
+    )

@@ -1,0 +1,109 @@
+"""Tracks for training: the crops a drive would give, without rendering whole images."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from lla_fusion_ros.datasets.images import digest_tracks
+from lla_fusion_ros.datasets.types import Frame, Track, TrackSet
+from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.signworld.drive import LANE, TWO_CAMERAS
+from lla_fusion_ros.signworld.optics import Conditions, Optics
+from lla_fusion_ros.signworld.outside import OUTSIDE_KINDS
+from lla_fusion_ros.signworld.placement import place_object
+from lla_fusion_ros.signworld.render import Renderer
+from lla_fusion_ros.signworld.scene import Prop, RoadsideObject, make_look, occluder, scatter_props
+from lla_fusion_ros.signworld.signs import CLASS_NAMES
+
+_LOOKS = 6  # countries that tracks are spread over
+_CONTEXT = 0.6  # of the box, kept on each side of it
+_SPEED, _RATE = 9.0, 10.0
+
+
+def load_signworld(
+    tracks: int = 680, outside: int = 0, frames: int = 30, seed: int = 0, occluded: float = 0.2
+) -> TrackSet:
+    """Render `tracks` tracks of the known classes (equally often) and `outside` ones of other objects.
+
+    A track has `frames` images, by turns of the two cameras, while the vehicle comes nearer. The light of the day
+    varies from track to track; darkness, blur and bad frames are left to `degrade`.
+    """
+    if tracks < 0 or outside < 0 or frames < 1 or not 0 <= occluded <= 1:
+        raise InputError(
+            f"tracks={tracks} and outside={outside} must be >= 0, frames={frames} >= 1, occluded={occluded} 0 to 1"
+        )
+    known = [(CLASS_NAMES[i % len(CLASS_NAMES)], i) for i in range(tracks)]
+    other = [(OUTSIDE_KINDS[i % len(OUTSIDE_KINDS)], tracks + i) for i in range(outside)]
+    rendered = tuple(_render_track(name, number, frames, seed, occluded) for name, number in known + other)
+    return TrackSet("signworld", CLASS_NAMES, rendered, digest_tracks(CLASS_NAMES, rendered))
+
+
+@lru_cache(maxsize=2 * _LOOKS)
+def _equipment(look: int, camera: int) -> tuple[Renderer, Optics]:
+    return Renderer(make_look(1000 + look), TWO_CAMERAS[camera]), Optics(TWO_CAMERAS[camera], 1000 + camera)
+
+
+def _render_track(name: str, number: int, frames: int, seed: int, occluded: float) -> Track:
+    rng = np.random.default_rng([seed, 6, number])
+    look = int(rng.integers(_LOOKS))
+    thing = place_object(name, f"{name}/{number:05d}", 60.0, rng)
+    props = list(scatter_props(20.0, 150.0, rng))
+    if rng.random() < occluded:
+        props.append(occluder(thing, rng))
+    day = Conditions(
+        light=rng.uniform(0.55, 1.2),
+        blur=rng.uniform(0.0, 0.7),
+        noise=rng.uniform(0.004, 0.015),
+        rain=max(0.0, rng.uniform(-1.0, 0.5)),
+        glare=max(0.0, rng.uniform(-1.5, 0.6)),
+        jitter=rng.uniform(0.01, 0.035),
+    )
+    passing = 1.75 * abs(thing.position[0] - LANE)  # nearer than this no camera sees all of it
+    distances = np.linspace(rng.uniform(34, 46), max(7.0, passing), frames)
+    shots = [
+        _shoot(thing, props, look, step, float(distance), day, rng) for step, distance in enumerate(distances)
+    ]
+    times = (distances[0] - distances) / _SPEED
+    shown = tuple(Frame(image, box, camera, float(times[i])) for i, (image, box, camera) in enumerate(shots))
+    return Track(thing.id, thing.label, shown)
+
+
+def _shoot(
+    thing: RoadsideObject,
+    props: list[Prop],
+    look: int,
+    step: int,
+    distance: float,
+    day: Conditions,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, tuple[float, float, float, float], int]:
+    """The part of one image around the object, the tracker's box in it, and the camera that took it."""
+    vehicle = (LANE + float(rng.normal(0, 0.15)), thing.position[2] - distance)
+    camera = _camera_that_sees(thing, vehicle, look, step)
+    renderer, optics = _equipment(look, camera)
+    x0, y0, x1, y1 = renderer.see([thing], vehicle)[0].box
+    width, height = x1 - x0, y1 - y0
+    left, top = max(0, int(x0 - _CONTEXT * width)), max(0, int(y0 - _CONTEXT * height))
+    right = min(renderer.camera.width, int(x1 + _CONTEXT * width) + 1)
+    bottom = min(renderer.camera.height, int(y1 + _CONTEXT * height) + 1)
+    scene, _ = renderer.render([thing], props, vehicle, (left, top, right, bottom))
+    image = optics.expose(scene, day, rng, (left, top))
+    dx, dy, wider, taller = rng.normal(0, day.jitter, 4)
+    cx, cy = (x0 + x1) / 2 + dx * width - left, (y0 + y1) / 2 + dy * height - top
+    half_width, half_height = width * np.exp(wider) / 2, height * np.exp(taller) / 2
+    box = (float(cx - half_width), float(cy - half_height), float(cx + half_width), float(cy + half_height))
+    return image, box, camera
+
+
+def _camera_that_sees(thing: RoadsideObject, vehicle: tuple[float, float], look: int, step: int) -> int:
+    """The cameras take turns, but close by only one of them sees the whole object."""
+    turns = [(step + i) % len(TWO_CAMERAS) for i in range(len(TWO_CAMERAS))]
+    for camera in turns:
+        renderer, _ = _equipment(look, camera)
+        for sighting in renderer.see([thing], vehicle):
+            x0, y0, x1, y1 = sighting.box
+            if x0 >= 0 and y0 >= 0 and x1 <= renderer.camera.width and y1 <= renderer.camera.height:
+                return camera
+    raise InputError(f"no camera sees '{thing.id}' at x, z = {thing.position[::2]} from {vehicle}")
