@@ -22,6 +22,7 @@ from lla_fusion_ros.errors import BundleError
 
 FORMAT = "lla_fusion_ros bundle"
 VERSION = 1
+_ENTRY = "lla_fusion_ros"
 _LARGEST_HEADER = 64 * 1024 * 1024
 
 
@@ -30,8 +31,9 @@ def write_container(path: Path, document: dict[str, Any], tensors: dict[str, np.
     text = json.dumps(document, sort_keys=True, ensure_ascii=False, allow_nan=False)
     tensors = {name: np.ascontiguousarray(tensors[name]) for name in sorted(tensors)}
     digest = content_hash(text, tensors)
-    header = {"format": FORMAT, "version": str(VERSION), "sha256": digest, "bundle": text}
-    data = dump_tensors(tensors, metadata=header)
+    header = {"format": FORMAT, "version": VERSION, "sha256": digest, "bundle": text}
+    # one entry: safetensors writes several in random order, and equal bundles should be equal files
+    data = dump_tensors(tensors, metadata={_ENTRY: json.dumps(header)})
     _replace_file(path, data)
     return digest
 
@@ -49,7 +51,7 @@ def read_container(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray], s
         tensors = parse_tensors(data)
     except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise BundleError(f"bundle '{path}' is truncated or altered: {error}") from None
-    text = header.get("bundle", "")
+    text = header["bundle"]
     if content_hash(text, tensors) != header.get("sha256"):
         raise BundleError(
             f"bundle '{path}' was altered: its content does not match its SHA-256; copy it again"
@@ -67,7 +69,7 @@ def content_hash(text: str, tensors: dict[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def _header(path: Path, data: bytes) -> dict[str, str]:
+def _header(path: Path, data: bytes) -> dict[str, Any]:
     """The metadata of a safetensors file that this package wrote."""
     if len(data) < 8:
         raise BundleError(f"bundle '{path}' is truncated: it has only {len(data)} bytes")
@@ -78,16 +80,21 @@ def _header(path: Path, data: bytes) -> dict[str, str]:
         raise BundleError(f"bundle '{path}' is truncated: its header alone needs {length + 8} bytes")
     try:
         metadata = json.loads(data[8 : 8 + length].decode("utf-8")).get("__metadata__")
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError, AttributeError):
+        foreign = not isinstance(metadata, dict) or _ENTRY not in metadata
+        header = {} if foreign else json.loads(metadata[_ENTRY])
+        strange = not foreign and (not isinstance(header, dict) or not isinstance(header.get("bundle"), str))
+    except (ValueError, RecursionError, AttributeError, TypeError):
         raise BundleError(f"bundle '{path}' was altered: its header cannot be read") from None
-    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
+    if foreign:
         raise BundleError(f"'{path}' is a safetensors file, but not a bundle of lla_fusion_ros")
-    if metadata.get("version") != str(VERSION):
+    if strange or header.get("format") != FORMAT:
+        raise BundleError(f"bundle '{path}' was altered: its header cannot be read")
+    if header.get("version") != VERSION:
         raise BundleError(
-            f"bundle '{path}' has format version {metadata.get('version')}, "
+            f"bundle '{path}' has format version {header.get('version')}, "
             f"this package reads version {VERSION}; train it again or install the matching package"
         )
-    return metadata
+    return header
 
 
 def _replace_file(path: Path, data: bytes) -> None:

@@ -9,8 +9,11 @@ import numpy as np
 import torch
 
 from lla_fusion_ros.datasets import TrackSet, apply_plan, augmentation_plan, cut
+from lla_fusion_ros.datasets.outliers import OUTLIER_KINDS
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.training.settings import TrainSettings
+
+_CROPS_PER_OPERATION = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ def training_data(tracks: TrackSet, settings: TrainSettings) -> TrainingData:
             f"data set '{tracks.name}' has {len(crops.label)} training crops, "
             f"fewer than one batch of {settings.batch}"
         )
+    if len(set(crops.label.tolist())) < 2:
+        raise InputError(f"data set '{tracks.name}' has training tracks of one class only")
     return TrainingData(crops.images, crops.label, border)
 
 
@@ -50,9 +55,10 @@ def steps_per_epoch(data: TrainingData, settings: TrainSettings) -> int:
 def epoch_batches(
     data: TrainingData, settings: TrainSettings, stream: tuple[int, ...]
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Batches of one epoch: crops [batch, S, S, 3] uint8 and labels [batch]; equal streams, equal batches.
+    """Batches of one epoch: crops [batch + outliers, S, S, 3] uint8 and labels, -1 for synthetic outliers.
 
-    The crops are degraded in slices, so that an epoch never stands in memory twice.
+    Equal streams give equal batches. The crops are degraded in slices, so that an epoch never stands in
+    memory twice.
     """
     rng = np.random.default_rng(stream)
     order = rng.permutation(len(data))
@@ -60,9 +66,34 @@ def epoch_batches(
     usable = steps_per_epoch(data, settings) * settings.batch
     for start in range(0, usable, per_slice):
         rows = order[start : min(start + per_slice, usable)]
-        plan = augmentation_plan(len(rows), rng, settings.clean, settings.hard)
-        images = torch.from_numpy(apply_plan(data.images[rows], data.border, plan, rng))
-        labels = torch.from_numpy(data.labels[rows])
-        for first in range(0, len(rows), settings.batch):
-            part = slice(first, first + settings.batch)
-            yield images[part], labels[part]
+        batches = len(rows) // settings.batch
+        strange = _outliers(data, batches * round(settings.outliers * settings.batch), rng)
+        images = np.concatenate([data.images[rows], strange])
+        labels = np.concatenate([data.labels[rows], np.full(len(strange), -1)])
+        plan = augmentation_plan(len(images), rng, settings.clean, settings.hard)
+        images = apply_plan(images, data.border, plan, rng)
+        for batch in range(batches):
+            part = np.r_[
+                batch * settings.batch : (batch + 1) * settings.batch,
+                len(rows) + batch : len(images) : batches,
+            ]
+            yield torch.from_numpy(images[part]), torch.from_numpy(labels[part])
+
+
+def _outliers(data: TrainingData, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Crops of synthetic outliers; each operation is drawn anew for a few crops at a time."""
+    side = data.images.shape[1]
+    reach = (side - 2 * data.border) / side
+    kinds = list(OUTLIER_KINDS.values())
+    made = [data.images[:0]]
+    for start in range(0, count, _CROPS_PER_OPERATION):
+        size = min(_CROPS_PER_OPERATION, count - start)
+        own = rng.integers(0, len(data), size)
+        other = rng.integers(0, len(data), size)
+        same = data.labels[own] == data.labels[other]
+        while same.any():  # swapping parts within a class would make an ordinary crop
+            other[same] = rng.integers(0, len(data), int(same.sum()))
+            same = data.labels[own] == data.labels[other]
+        operation = kinds[int(rng.integers(len(kinds)))]
+        made.append(operation(data.images[own], data.images[other], reach, rng))
+    return np.concatenate(made)

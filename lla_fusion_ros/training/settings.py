@@ -17,7 +17,7 @@ class TrainSettings:
         architecture: what `build_network` takes.
         margin: by how much of its side a box is grown on each side before it is cut.
         members: C, the number of networks; member c starts from seed `seed + c`.
-        epochs, batch, learning_rate: Adam under a one-cycle learning rate.
+        epochs, batch, learning_rate: Adam under a one-cycle learning rate; 0 epochs keep the start.
         prior_precision: L2 prior on all weights, the P0^-1 of the paper: adds
             prior_precision / (2 N) |theta|^2 to the mean cross-entropy of N crops.
         label_smoothing: share of the target spread evenly over the classes.
@@ -25,6 +25,8 @@ class TrainSettings:
             0 keeps the last weights.
         clean, hard: shares of the crops of an epoch that are clean (slightly moved and lit) and hard; the
             rest is mixed. METHOD 8 defines the regimes.
+        outliers: synthetic outliers added to each batch, as a share of it; the networks learn to know nothing
+            about them (uniform target), which is what makes unknown objects stand out. 0 switches it off.
         repulsion: strength of the kernel that pushes the members' predictions apart; 0 trains them
             one by one, independently.
         seed: of everything random.
@@ -37,10 +39,11 @@ class TrainSettings:
     batch: int = 128
     learning_rate: float = 3e-3
     prior_precision: float = 1.0
-    label_smoothing: float = 0.05
+    label_smoothing: float = 0.0
     averaging: float = 0.995
     clean: float = 0.4
     hard: float = 0.3
+    outliers: float = 0.15
     repulsion: float = 0.0
     seed: int = 0
     normalisation: Normalisation = field(default_factory=Normalisation)
@@ -48,7 +51,7 @@ class TrainSettings:
     def __post_init__(self) -> None:
         limits = {
             "members": self.members >= 1,
-            "epochs": self.epochs >= 1,
+            "epochs": self.epochs >= 0,
             "batch": self.batch >= 2,
             "learning_rate": self.learning_rate > 0,
             "prior_precision": self.prior_precision >= 0,
@@ -56,6 +59,7 @@ class TrainSettings:
             "averaging": 0 <= self.averaging < 1,
             "clean": 0 <= self.clean <= 1,
             "hard": 0 <= self.hard <= 1 - self.clean + 1e-9,
+            "outliers": 0 <= self.outliers <= 1,
             "repulsion": self.repulsion >= 0,
             "margin": 0 <= self.margin < 10,
         }

@@ -128,7 +128,8 @@ class _Group:
             self._update_average()
             if report is not None:
                 loss_sum += loss.item() / len(self.members)
-                correct += (logits.argmax(-1) == labels).float().mean().item()
+                known = labels >= 0
+                correct += (logits[:, known].argmax(-1) == labels[known]).float().mean().item()
                 done = (self.indices[0] // len(self.indices)) * settings.epochs + self.epoch
                 report(
                     Progress(
@@ -145,12 +146,16 @@ class _Group:
 
     def _loss(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """Summed over members, so that each gets the gradient it would get alone."""
+        known = labels >= 0
         loss = sum(
-            functional.cross_entropy(own, labels, label_smoothing=self.settings.label_smoothing)
+            functional.cross_entropy(own[known], labels[known], label_smoothing=self.settings.label_smoothing)
             for own in logits
         )
+        if self.settings.outliers > 0:
+            # cross-entropy to the uniform pmf, weighted by the outliers' share of the batch
+            loss = loss - self.settings.outliers * logits[:, ~known].log_softmax(-1).mean(dim=(1, 2)).sum()
         if self.settings.repulsion > 0:
-            loss = loss + self.settings.repulsion * len(logits) * repulsion_loss(logits)
+            loss = loss + self.settings.repulsion * len(logits) * repulsion_loss(logits[:, known])
         assert isinstance(loss, torch.Tensor)
         return loss
 

@@ -1,0 +1,180 @@
+"""From trained networks to a bundle: temperatures, posterior, fusers, default, warnings, scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from lla_fusion_ros import __version__
+from lla_fusion_ros.bundle import Bundle, BundleMeta, make_bundle
+from lla_fusion_ros.calibration.choose import CANDIDATES, Choice, choose_default
+from lla_fusion_ros.calibration.collect import border_of, views_of_crops
+from lla_fusion_ros.calibration.fusers import fit_fuser, fit_weight_prior, measure_tracks
+from lla_fusion_ros.calibration.laplace import fit_posterior
+from lla_fusion_ros.calibration.posterior import PosteriorChoice, calibrate_posterior
+from lla_fusion_ros.calibration.scores import score_tracks
+from lla_fusion_ros.calibration.temperature import fit_temperatures, scale_heads, scaled
+from lla_fusion_ros.calibration.trackviews import TrackViews
+from lla_fusion_ros.datasets import CropSet, Splits, cut, degrade
+from lla_fusion_ros.datasets.outliers import outlier_tracks
+from lla_fusion_ros.fusion import fusers
+from lla_fusion_ros.networks import Ensemble, Normalisation, SplitNetwork
+from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.views import Views
+from lla_fusion_ros.warnings.fit import fit_warnings
+
+Stage = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """Trained networks and what they were told.
+
+    Attributes:
+        settings: goes into the bundle's `training` record.
+    """
+
+    members: Sequence[SplitNetwork]
+    architecture: dict[str, Any]
+    normalisation: Normalisation
+    size: int
+    margin: float
+    prior_precision: float
+    settings: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationOptions:
+    """Attributes:
+    cross: also fit the covariance between networks; C^2 blocks make the file larger.
+    half: store network weights in 16 bits.
+    outliers: number of synthetic outlier tracks the warning model is fitted on.
+    test: also score the test tracks.
+    seed: of degradations, outliers and folds.
+    """
+
+    cross: bool = False
+    half: bool = False
+    outliers: int = 360
+    test: bool = True
+    seed: int = 0
+
+
+def calibrated_bundle(
+    trained: Trained, splits: Splits, dataset: dict[str, Any], options: CalibrationOptions, stage: Stage
+) -> Bundle:
+    """Fit everything that comes after training on validation tracks, under all regimes, and score the result."""
+    border = border_of(trained.size)
+    validation = cut(splits.validation, trained.size, trained.margin, border)
+    stage("temperature scaling")
+    views = views_of_crops(_classifier(trained), validation, seed=options.seed)
+    temperatures = fit_temperatures(views)
+    scale_heads(trained.members, temperatures)
+    views = scaled(views, temperatures)
+    classify = _classifier(trained)
+    stage("Laplace posterior")
+    chosen = _posterior(trained, splits, views, options)
+    posterior = chosen.posterior
+    values, weight_prior = _fuser_values(posterior, views, stage)
+    stage("choosing the default fuser")
+    choice = choose_default(
+        posterior, views, weight_prior, [n for n in CANDIDATES if n in values], seed=options.seed
+    )
+    stage("warning models")
+    outside = views_of_crops(
+        classify, outlier_tracks(validation, options.outliers, options.seed), seed=options.seed + 1
+    )
+    warnings = fit_warnings(posterior, views, outside)
+    arrays, record = warnings.to_parts()
+    meta = BundleMeta(
+        architecture=trained.architecture,
+        networks=len(trained.members),
+        class_names=splits.train.class_names,
+        input_size=trained.size,
+        crop_margin=trained.margin,
+        normalisation=trained.normalisation.as_dict(),
+        prior_precision=posterior.prior_precision,
+        posterior_temperature=posterior.temperature,
+        default_fuser=choice.name,
+        softmax_temperature=tuple(temperatures),
+        weight_prior=weight_prior,
+        fusers=values,
+        warnings=record,
+        dataset=dataset,
+        training=trained.settings,
+        package_version=__version__,
+    )
+    bundle = make_bundle(meta, trained.members, posterior, arrays, options.half)
+    stage("scores")
+    scores = _scores(bundle, splits, views, classify, chosen, choice, options)
+    return replace(bundle, meta=replace(meta, scores=scores))
+
+
+def _classifier(trained: Trained) -> Callable[[np.ndarray], Views]:
+    """The networks as they are now; built anew after the heads were scaled."""
+    ensemble = Ensemble(trained.members)
+
+    def classify(crops: np.ndarray) -> Views:
+        with torch.inference_mode():
+            logits, features = ensemble(trained.normalisation(torch.from_numpy(np.ascontiguousarray(crops))))
+        return Views(logits.numpy(), features.numpy())
+
+    return classify
+
+
+def _posterior(
+    trained: Trained, splits: Splits, views: TrackViews, options: CalibrationOptions
+) -> PosteriorChoice:
+    """Fit on the training crops as training saw them: a third under each regime."""
+    train = cut(splits.train, trained.size, trained.margin, border_of(trained.size))
+    images = _one_third_each(train, options.seed)
+    posterior = fit_posterior(
+        Ensemble(trained.members), images, trained.normalisation, trained.prior_precision, options.cross
+    )
+    return calibrate_posterior(posterior, views, options.seed)
+
+
+def _one_third_each(crops: CropSet, seed: int) -> np.ndarray:
+    """Every crop once, every third one under each regime.  [crops, S, S, 3]"""
+    parts = [
+        degrade(crops.take(np.arange(start, len(crops), 3)), regime, seed).images
+        for start, regime in enumerate(("clean", "hard", "mixed"))
+    ]
+    return np.concatenate(parts)
+
+
+def _fuser_values(
+    posterior: EnsemblePosterior, views: TrackViews, stage: Stage
+) -> tuple[dict[str, dict[str, Any]], float]:
+    tracks = measure_tracks(posterior, views)
+    stage("prior of the weights")
+    weight_prior = fit_weight_prior(posterior, tracks)
+    values = {}
+    for name in fusers():
+        stage(f"fuser {name}")
+        values[name] = fit_fuser(name, posterior, tracks, weight_prior=weight_prior)
+    return values, weight_prior
+
+
+def _scores(
+    bundle: Bundle,
+    splits: Splits,
+    views: TrackViews,
+    classify: Callable[[np.ndarray], Views],
+    chosen: PosteriorChoice,
+    choice: Choice,
+    options: CalibrationOptions,
+) -> dict[str, Any]:
+    scores: dict[str, Any] = {
+        "laplace": {"nll": chosen.nll, "nll_without": chosen.nll_plain},
+        "default_fuser": {"cross_validated_nll": choice.nll, "cross_validated_accuracy": choice.accuracy},
+        "validation": score_tracks(bundle, views),
+    }
+    if options.test and splits.test.tracks:
+        crops = cut(splits.test, bundle.input_size, bundle.crop_margin, border_of(bundle.input_size))
+        scores["test"] = score_tracks(bundle, views_of_crops(classify, crops, seed=options.seed + 2))
+    return scores

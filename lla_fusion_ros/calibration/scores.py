@@ -1,0 +1,46 @@
+"""The scores a bundle carries: its default fuser against a single frame, by regime and length."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.calibration.fusers import LENGTHS, measure_tracks
+from lla_fusion_ros.calibration.trackviews import TrackViews
+from lla_fusion_ros.metrics import accuracy, bootstrap_interval, ece, nll
+
+
+def score_tracks(bundle: Bundle, tracks: TrackViews, seed: int = 0) -> dict[str, Any]:
+    """{"tracks": n, "single_frame": {regime: accuracy}, "fused": [records by regime and L]}.
+
+    `single_frame` is the deep ensemble on every frame alone; intervals are 95%, by bootstrap over tracks.
+    """
+    posterior = bundle.posterior()
+    records, single = [], {}
+    for regime in dict.fromkeys(tracks.regime.tolist()):
+        measured = measure_tracks(posterior, tracks.take(tracks.regime == regime))
+        single[regime] = _single_frame_accuracy(measured.views.mean_pmf, measured.tracks)
+        for length, pmf in measured.fused(bundle.fuser(), LENGTHS).items():
+            label = measured.labels(length)
+            hits = (pmf.argmax(axis=1) == label).astype(float)
+            records.append(
+                {
+                    "regime": regime,
+                    "L": length,
+                    "tracks": len(label),
+                    "accuracy": accuracy(pmf, label),
+                    "accuracy_interval": list(bootstrap_interval(hits, seed=seed)),
+                    "nll": nll(pmf, label),
+                    "ece": ece(pmf, label),
+                }
+            )
+    return {"tracks": len(np.unique(tracks.source)), "single_frame": single, "fused": records}
+
+
+def _single_frame_accuracy(mean_pmf: np.ndarray, tracks: TrackViews) -> float:
+    steps = tracks.logits.shape[1]
+    real = (np.arange(steps) < tracks.steps[:, None]).ravel()
+    label = np.repeat(tracks.label, steps)
+    return float((mean_pmf.argmax(axis=1) == label)[real].mean())

@@ -1,0 +1,116 @@
+"""The whole way from a data set to a bundle: split, train, calibrate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.calibration.assemble import CalibrationOptions, Trained, calibrated_bundle
+from lla_fusion_ros.datasets import TrackSet, split_tracks
+from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.networks import SplitNetwork
+from lla_fusion_ros.training.checkpoint import CheckpointFolder
+from lla_fusion_ros.training.data import training_data
+from lla_fusion_ros.training.settings import TrainSettings
+from lla_fusion_ros.training.train import Report, train_ensemble
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Everything that decides what comes out.
+
+    Attributes:
+        holdout: classes left out of training, as the outside world of METHOD 8.
+        fractions, split_seed: of the split by track into training, validation and test.
+        start: a bundle to begin from; with 0 epochs only the calibration is done again.
+        command: the command line, for the record.
+    """
+
+    settings: TrainSettings
+    calibration: CalibrationOptions = field(default_factory=CalibrationOptions)
+    holdout: tuple[int, ...] = ()
+    fractions: tuple[float, float, float] = (0.7, 0.15, 0.15)
+    split_seed: int = 0
+    start: Bundle | None = None
+    command: str = ""
+
+
+def run_recipe(
+    recipe: Recipe,
+    tracks: TrackSet,
+    device: torch.device,
+    checkpoints: Path | None = None,
+    resume: bool = False,
+    report: Report | None = None,
+    stage: Callable[[str], None] = lambda name: None,
+) -> Bundle:
+    """Train and calibrate; `report` hears of every training step, `stage` of every later stage."""
+    settings = recipe.settings
+    splits = split_tracks(tracks, recipe.holdout, recipe.fractions, recipe.split_seed)
+    for name, part in (("training", splits.train), ("validation", splits.validation)):
+        if not part.tracks:
+            raise InputError(
+                f"data set '{tracks.name}' has no {name} tracks with fractions {recipe.fractions}"
+            )
+    classes = splits.train.class_names
+    members = _starting_networks(recipe, len(classes))
+    if settings.epochs > 0:
+        folder = None
+        if checkpoints is not None:
+            fingerprint = f"{tracks.digest} {recipe.holdout} {recipe.fractions} {recipe.split_seed}"
+            folder = CheckpointFolder(checkpoints, settings, fingerprint)
+        data = training_data(splits.train, settings)
+        members = train_ensemble(data, len(classes), settings, device, folder, resume, report, members)
+    assert members is not None
+    trained = Trained(
+        members,
+        settings.architecture,
+        settings.normalisation,
+        settings.size,
+        settings.margin,
+        settings.prior_precision,
+        {**settings.as_dict(), "command": recipe.command, "torch": torch.__version__},
+    )
+    return calibrated_bundle(
+        trained, splits, _dataset_record(recipe, tracks, splits), recipe.calibration, stage
+    )
+
+
+def _starting_networks(recipe: Recipe, classes: int) -> list[SplitNetwork] | None:
+    if recipe.start is None:
+        if recipe.settings.epochs == 0:
+            raise InputError("0 epochs without a bundle to start from leaves nothing to calibrate")
+        return None
+    members = recipe.start.members()
+    if recipe.settings.architecture != recipe.start.meta.architecture:
+        raise InputError(
+            f"the bundle to start from has architecture {recipe.start.meta.architecture}, "
+            f"not {recipe.settings.architecture}"
+        )
+    if len(members) != recipe.settings.members:
+        raise InputError(
+            f"the bundle to start from has {len(members)} networks, {recipe.settings.members} are wanted"
+        )
+    if recipe.settings.epochs == 0 and recipe.start.classes != classes:
+        raise InputError(
+            f"the bundle to calibrate has {recipe.start.classes} classes, the data set {classes}"
+        )
+    return members
+
+
+def _dataset_record(recipe: Recipe, tracks: TrackSet, splits: Any) -> dict[str, Any]:
+    return {
+        "name": tracks.name,
+        "digest": tracks.digest,
+        "split_seed": recipe.split_seed,
+        "fractions": list(recipe.fractions),
+        "holdout": list(recipe.holdout),
+        "tracks": {
+            part: len(getattr(splits, part).tracks) for part in ("train", "validation", "test", "outside")
+        },
+    }

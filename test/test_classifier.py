@@ -1,0 +1,97 @@
+"""Crops in, views out."""
+
+import numpy as np
+import pytest
+import torch
+from support.tiny_bundle import tiny_bundle
+
+from lla_fusion_ros.classifier import Classifier
+from lla_fusion_ros.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def bundle():
+    return tiny_bundle(classes=5, networks=3)
+
+
+def _crops(count, size=16, seed=0):
+    return np.random.default_rng(seed).integers(0, 256, (count, size, size, 3)).astype(np.uint8)
+
+
+def test_views_are_what_the_members_say(bundle):
+    crops = _crops(4)
+    views = Classifier(bundle, device="cpu")(crops)
+    images = bundle.normalisation()(torch.from_numpy(crops))
+    with torch.no_grad():
+        expected = torch.stack([member(images) for member in bundle.members()], 1).numpy()
+    np.testing.assert_allclose(views.logits, expected, atol=1e-5)
+    views.check(3, 5, bundle.posterior().features)
+
+
+def test_a_view_does_not_depend_on_the_other_crops_of_the_batch(bundle):
+    crops = _crops(6)
+    classify = Classifier(bundle, device="cpu")
+    np.testing.assert_allclose(classify(crops).logits[4:5], classify(crops[4:5]).logits, atol=1e-5)
+
+
+def test_no_crops_give_no_views(bundle):
+    views = Classifier(bundle, device="cpu", variance=True)(_crops(0))
+    assert len(views) == 0 and views.variance is not None
+    views.check(3, 5, bundle.posterior().features)
+
+
+def test_variances_are_the_posteriors(bundle):
+    views = Classifier(bundle, device="cpu", variance=True)(_crops(3))
+    np.testing.assert_allclose(views.variance, bundle.posterior().variance(views.features))
+
+
+def test_some_of_the_networks_can_be_chosen(bundle):
+    crops = _crops(2)
+    some = Classifier(bundle, device="cpu", networks=(2, 0), variance=True)(crops)
+    everything = Classifier(bundle, device="cpu", variance=True)(crops)
+    np.testing.assert_allclose(some.logits, everything.logits[:, [2, 0]], atol=1e-5)
+    np.testing.assert_allclose(some.variance, everything.variance[:, [2, 0]], rtol=1e-4)
+
+
+@pytest.mark.parametrize("crops", [_crops(2, size=8), _crops(2).astype(np.float32), _crops(2)[..., :1]])
+def test_crops_of_another_kind_are_refused(bundle, crops):
+    with pytest.raises(InputError, match="expected uint8"):
+        Classifier(bundle, device="cpu")(crops)
+
+
+def test_unknown_and_absent_devices_are_refused(bundle, monkeypatch):
+    with pytest.raises(InputError, match="'quantum'"):
+        Classifier(bundle, device="quantum")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(InputError, match="no CUDA"):
+        Classifier(bundle, device="cuda")
+    with pytest.raises(InputError, match="half precision"):
+        Classifier(bundle, device="cpu", half=True)
+
+
+def test_one_frame_costs_one_copy_to_the_device_and_one_back(bundle, monkeypatch):
+    """Every transfer goes through Tensor.to with a device, or Tensor.cpu; count them."""
+    classify = Classifier(bundle, device="cpu")
+    transfers = []
+    original = torch.Tensor.to
+
+    def counting(tensor, *args, **kwargs):
+        if any(isinstance(a, str | torch.device) for a in (*args, *kwargs.values())):
+            transfers.append(tuple(tensor.shape))
+        return original(tensor, *args, **kwargs)
+
+    def forbidden(*_, **__):
+        raise AssertionError("a second way to move data, or a wait for the device")
+
+    monkeypatch.setattr(torch.Tensor, "to", counting)
+    for name in ("cpu", "cuda", "item", "tolist"):
+        monkeypatch.setattr(torch.Tensor, name, forbidden)
+    classify(_crops(4))
+    assert transfers == [(4, 16, 16, 3), (4, 3, 5 + bundle.posterior().features)]
+
+
+def test_warming_up_changes_nothing(bundle):
+    classify = Classifier(bundle, device="cpu")
+    before = classify(_crops(2)).logits
+    classify.warm_up(4)
+    np.testing.assert_array_equal(classify(_crops(2)).logits, before)
