@@ -64,5 +64,5 @@ def digest_tracks(class_names: Iterable[str], tracks: Iterable[Track]) -> str:
         sha.update(f"|{track.id}|{track.label}".encode())
         for frame in track.frames:
             sha.update(repr((frame.box, frame.camera, frame.image.shape)).encode())
-            sha.update(np.ascontiguousarray(frame.image))
+            sha.update(np.ascontiguousarray(frame.image).data)
     return sha.hexdigest()

@@ -1,8 +1,8 @@
 """Synthetic outliers: objects outside the classes, made from tracks of the known classes.
 
 The warning model is fitted on these, never on held-out classes. Most are sign-like (the pictogram of one
-class in the border of another, a pictogram erased, turned, shuffled), because what looks nearly like a sign is
-hard to tell from one. One operation with one set of parameters per track: it looks alike in all its frames.
+class in the border of another, a pictogram erased, turned, shuffled), because what looks nearly like a sign
+is hard to tell from one. One operation with one set of parameters per track: it looks alike in all frames.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _disc(side: int, radius: float, centre: tuple[float, float] = (0.0, 0.0)) ->
     return np.clip((radius - distance) * side / 4 + 0.5, 0, 1)[..., None].astype(np.float32)
 
 
-def _blend(inside: np.ndarray, outside: np.ndarray, mask: np.ndarray) -> np.ndarray:
+def _blend(inside: np.ndarray, outside: np.ndarray, mask: np.ndarray | np.float32) -> np.ndarray:
     return np.rint(outside + mask * (inside.astype(np.float32) - outside)).astype(np.uint8)
 
 
@@ -106,7 +106,7 @@ def turn_pictogram(
 
 def flip(frames: np.ndarray, others: np.ndarray, reach: float, rng: np.random.Generator) -> np.ndarray:
     """Upside down, the whole sign or the inside only."""
-    mask = np.float32(1.0) if rng.random() < 0.5 else _pictogram(frames, reach, rng)
+    mask: np.ndarray | np.float32 = np.float32(1.0) if rng.random() < 0.5 else _pictogram(frames, reach, rng)
     return _blend(frames[:, ::-1], frames, mask)
 
 

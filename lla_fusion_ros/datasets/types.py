@@ -78,8 +78,14 @@ class CropSet:
 
     def take(self, rows: np.ndarray | slice) -> CropSet:
         """Some of the crops."""
-        parts = (self.images, self.track, self.frame, self.camera, self.label)
-        return CropSet(*(part[rows] for part in parts), border=self.border)
+        return CropSet(
+            self.images[rows],
+            self.track[rows],
+            self.frame[rows],
+            self.camera[rows],
+            self.label[rows],
+            self.border,
+        )
 
     def without_border(self) -> CropSet:
         """The same crops, cut to their final size."""

@@ -1,12 +1,13 @@
 """The cameras of the vehicle: where a point of the world falls in the image.
 
-World: x to the right of the road's middle, y up, z along the road, in metres (a left-handed frame, as is usual
-in graphics). The vehicle drives along z.
+World: x to the right of the road's middle, y up, z along the road, in metres; a left-handed frame, as often
+in graphics. The vehicle drives along z.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -35,11 +36,7 @@ class Camera:
 
     def rotation(self) -> np.ndarray:
         """World to camera (x right, y down, z ahead).  [3, 3]"""
-        yaw, pitch = np.deg2rad([self.yaw, self.pitch])
-        ahead = np.array([np.sin(yaw) * np.cos(pitch), np.sin(pitch), np.cos(yaw) * np.cos(pitch)])
-        right = np.array([np.cos(yaw), 0.0, -np.sin(yaw)])
-        down = np.cross(right, ahead)  # the world is left-handed, the image right-handed
-        return np.stack([right, down, ahead])
+        return _rotation(self.yaw, self.pitch)
 
     def project(self, points: np.ndarray, vehicle: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
         """Pixels [n, 2] and depths [n] of world points [n, 3], the vehicle standing at x, z."""
@@ -60,3 +57,12 @@ class Camera:
         v = (np.arange(self.height) - (self.height - 1) / 2) / self.focal
         directions = np.stack(np.broadcast_arrays(u[None, :], v[:, None], 1.0), axis=-1)
         return directions @ self.rotation()
+
+
+@lru_cache(maxsize=64)
+def _rotation(yaw_degrees: float, pitch_degrees: float) -> np.ndarray:
+    yaw, pitch = np.deg2rad([yaw_degrees, pitch_degrees])
+    ahead = np.array([np.sin(yaw) * np.cos(pitch), np.sin(pitch), np.cos(yaw) * np.cos(pitch)])
+    right = np.array([np.cos(yaw), 0.0, -np.sin(yaw)])
+    down = np.cross(right, ahead)  # the world is left-handed, the image right-handed
+    return np.stack([right, down, ahead])

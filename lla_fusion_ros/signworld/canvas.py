@@ -16,8 +16,8 @@ _SUPERSAMPLING = 4
 class Canvas:
     """Shapes in the square -1..1 (x right, y down), drawn large without antialiasing and shrunk at the end.
 
-    Every pixel is either clear or solid while drawing, so the shrunk picture has its colours multiplied by its
-    alpha already, which is what compositing wants.
+    Every pixel is either clear or solid while drawing, so the shrunk picture has its colours multiplied by
+    its alpha already, which is what compositing wants.
     """
 
     def __init__(self, width: int, height: int | None = None) -> None:

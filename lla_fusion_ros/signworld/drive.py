@@ -11,9 +11,11 @@ import numpy as np
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.signworld.camera import Camera
 from lla_fusion_ros.signworld.optics import Conditions, Optics
+from lla_fusion_ros.signworld.outside import OUTSIDE_KINDS
 from lla_fusion_ros.signworld.placement import place_objects
 from lla_fusion_ros.signworld.render import Renderer, Sighting
 from lla_fusion_ros.signworld.scene import Prop, RoadsideObject, make_look, occluder, scatter_props
+from lla_fusion_ros.signworld.signs import CLASS_NAMES
 
 LANE = 1.8  # where the vehicle drives, metres right of the road's middle
 SIGHT = 60.0  # metres ahead within which objects are tracked
@@ -48,7 +50,7 @@ class IdentitySwitch:
 
 @dataclass(frozen=True, slots=True)
 class Blackout:
-    """A camera fails: `dark` frames are black but boxes still come from the tracker; `silent` sends nothing."""
+    """A camera fails: `dark` images are black but the tracker still gives boxes; `silent` sends nothing."""
 
     camera: str
     start: float
@@ -255,6 +257,12 @@ def _check(settings: DriveSettings) -> None:
     if unknown:
         raise InputError(f"blackout of camera '{unknown[0]}', but the cameras are {', '.join(names)}")
     if settings.objects is not None:
+        strange = [thing for thing in settings.objects if thing.name not in (*CLASS_NAMES, *OUTSIDE_KINDS)]
+        if strange:
+            raise InputError(
+                f"object '{strange[0].id}' is a '{strange[0].name}'; the sign world has "
+                f"{', '.join((*CLASS_NAMES, *OUTSIDE_KINDS))}"
+            )
         ids = {thing.id for thing in settings.objects}
         if len(ids) != len(settings.objects):
             raise InputError("objects of a drive need ids of their own")

@@ -17,7 +17,7 @@ from lla_fusion_ros.signworld.placement import place_object
 from lla_fusion_ros.signworld.scene import RoadsideObject
 from lla_fusion_ros.signworld.signs import CLASS_NAMES
 
-# z in metres, right or left of the road, what stands there. At 9 m/s the vehicle passes z metres at z / 9 seconds.
+# z in metres, side of the road, what stands there. The vehicle, at 9 m/s, is there after z / 9 seconds.
 _DEMO_ROAD = (
     (22.0, "right", "speed limit 50"),
     (33.0, "left", "give way"),
@@ -76,7 +76,7 @@ def demo_drive(seed: int = 0) -> Drive:
 
 
 def six_camera_drive(seed: int = 0, duration: float = 10.0, rate: float = 10.0, boxes: int = 20) -> Drive:
-    """Six overlapping cameras down an alley of signs: every frame of each camera has `boxes` tracked objects."""
+    """Six overlapping cameras down an alley of signs: every frame has `boxes` tracked objects."""
     rng = np.random.default_rng([seed, 5])
     speed = 6.0
     cameras = tuple(

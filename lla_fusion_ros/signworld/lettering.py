@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lla_fusion_ros.signworld.canvas import Canvas, Colour, Point
 
-# Each stroke is a line (points) or an arc (centre, radius, from and to degrees) in a box one wide (-.5..5), two high.
+# A stroke is a line (points) or an arc (centre, radius, from and to degrees) in a box one wide and two high.
 _Line = tuple[Point, ...]
 _Arc = tuple[Point, float, tuple[float, float]]
 

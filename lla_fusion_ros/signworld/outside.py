@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -70,7 +70,7 @@ _DESIGNS: dict[str, Callable[[Canvas], None]] = {
 OUTSIDE_KINDS: tuple[str, ...] = tuple(_DESIGNS)
 
 
-@lru_cache(maxsize=None)
+@cache
 def outside_face(kind: str) -> np.ndarray:
     """The face of an object outside the classes, as `sign_face`."""
     canvas = Canvas(FACE_PIXELS)

@@ -25,7 +25,7 @@ def place_object(
 
 
 def place_objects(stop: float, outside_share: float, rng: np.random.Generator) -> tuple[RoadsideObject, ...]:
-    """Objects from just before the vehicle to `stop`, 7 to 14 metres apart, every class about equally often."""
+    """Objects up to z = `stop`, 7 to 14 metres apart, every class about equally often."""
     places = []
     z = 14.0
     while z < stop:

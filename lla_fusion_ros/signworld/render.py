@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
 import cv2
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from lla_fusion_ros.signworld import textures
 from lla_fusion_ros.signworld.camera import Camera
 from lla_fusion_ros.signworld.ground import HAZE_DISTANCE, Ground, Window
-from lla_fusion_ros.signworld.scene import Look, Prop, RoadsideObject, pyramid
+from lla_fusion_ros.signworld.scene import Look, Prop, RoadsideObject, face_of, pyramid
 
 _FARTHEST, _NEAREST = 170.0, 1.5
 _CLEARNESS = np.array([[0, 0, 0, -1, 255]] * 3, np.float64)  # 255 - alpha, three times
@@ -41,7 +42,6 @@ class Renderer:
         self._look = look
         self._sky = _sample_panorama(look.panorama, camera.rays())
         self._ground = Ground(look, camera)
-        self._faces: dict[str, tuple[np.ndarray, ...]] = {}
 
     @property
     def full(self) -> Window:
@@ -69,7 +69,10 @@ class Renderer:
         """The window of the image, RGB uint8, and what is seen where."""
         window = window or self.full
         image = self._backdrop(vehicle, window)
-        layers: list[Sighting | _Standing] = [*self.see(things, vehicle), *self._standing(props, vehicle)]
+        layers: list[Sighting | _Standing] = [
+            *self.see(things, vehicle),
+            *self._standing(props, vehicle, window),
+        ]
         seen: list[Sighting] = []
         for layer in sorted(layers, key=lambda layer: -layer.depth):
             if isinstance(layer, Sighting):
@@ -80,15 +83,21 @@ class Renderer:
                 seen = [_hide(sighting, cover) for sighting in seen]
         return image, seen
 
-    def _standing(self, props: Iterable[Prop], vehicle: tuple[float, float]) -> list[_Standing]:
-        """The scenery before the camera with its place in the image."""
+    def _standing(
+        self, props: Iterable[Prop], vehicle: tuple[float, float], window: Window
+    ) -> list[_Standing]:
+        """The scenery in the window with its place in the image."""
         everything = list(props)
-        if not everything:
-            return []
-        feet = np.array([(prop.x, 0.0, prop.z) for prop in everything])
-        pixels, depths = self.camera.project(feet, vehicle)
-        visible = np.flatnonzero((depths > _NEAREST) & (depths < _FARTHEST))
-        return [_Standing(everything[i], pixels[i, 0], pixels[i, 1], float(depths[i])) for i in visible]
+        places = np.array([(prop.x, 0.0, prop.z, prop.width, prop.height) for prop in everything]).reshape(
+            -1, 5
+        )
+        feet, depths = self.camera.project(places[:, :3], vehicle)
+        near = (depths > _NEAREST) & (depths < _FARTHEST)
+        sizes = places[:, 3:] * (self.camera.focal / np.where(near, depths, np.inf))[:, None]
+        corner = feet - sizes * (0.5, 1.0)  # upper left
+        end = corner + sizes
+        shown = near & (end > window[:2]).all(axis=1) & (corner < window[2:]).all(axis=1) & (sizes[:, 1] > 1)
+        return [_Standing(everything[i], corner[i], end[i], float(depths[i])) for i in np.flatnonzero(shown)]
 
     def _backdrop(self, vehicle: tuple[float, float], window: Window) -> np.ndarray:
         x0, y0, x1, y1 = window
@@ -99,10 +108,8 @@ class Renderer:
         return image
 
     def _draw_prop(self, image: np.ndarray, window: Window, standing: _Standing) -> _Cover | None:
-        zoom = self.camera.focal / standing.depth
-        width, height = standing.prop.width * zoom, standing.prop.height * zoom
-        x0, y0 = standing.x - width / 2, standing.y - height
-        corners = np.array([[x0, y0], [x0 + width, y0], [x0 + width, y0 + height], [x0, y0 + height]])
+        (x0, y0), (x1, y1) = standing.corner, standing.end
+        corners = np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]])
         picture = self._look.pictures[standing.prop.kind, standing.prop.variant]
         return self._paste(image, window, picture, corners, standing.depth, 1.0)
 
@@ -113,9 +120,7 @@ class Renderer:
         if thing.name != "balloon":
             self._draw_pole(image, window, thing, vehicle, sighting.depth)
         corners, _ = self.camera.project(_face_corners(thing, tight=False), vehicle)
-        if thing.name not in self._faces:
-            self._faces[thing.name] = pyramid(thing.face())
-        return self._paste(image, window, self._faces[thing.name], corners, sighting.depth, thing.fade)
+        return self._paste(image, window, _face_pyramid(thing.name), corners, sighting.depth, thing.fade)
 
     def _draw_pole(
         self,
@@ -167,11 +172,11 @@ class Renderer:
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """A piece of scenery and the pixel its foot stands on."""
+    """A piece of scenery and the rectangle it takes: upper left and lower right pixel, [2] each."""
 
     prop: Prop
-    x: float
-    y: float
+    corner: np.ndarray
+    end: np.ndarray
     depth: float
 
 
@@ -198,31 +203,28 @@ def _hide(sighting: Sighting, cover: _Cover | None) -> Sighting:
 
 
 def _face_corners(thing: RoadsideObject, tight: bool) -> np.ndarray:
-    """The corners of the face in the world, clockwise from top left; `tight` leaves out clear edges.  [4, 3]"""
-    left, top, right, bottom = _solid_part(thing) if tight else (-1.0, -1.0, 1.0, 1.0)
+    """The corners of the face, clockwise from top left; `tight` leaves out clear edges.  [4, 3]"""
+    left, top, right, bottom = _solid_part(thing.name) if tight else (-1.0, -1.0, 1.0, 1.0)
     turn = np.deg2rad(thing.yaw)
     across = np.array([np.cos(turn), 0.0, np.sin(turn)]) * thing.side / 2
     down = np.array([0.0, -1.0, 0.0]) * thing.side / 2
-    middle = np.array(thing.position)
-    return np.stack(
-        [
-            middle + x * across + y * down
-            for x, y in ((left, top), (right, top), (right, bottom), (left, bottom))
-        ]
-    )
+    places = np.array([[left, top], [right, top], [right, bottom], [left, bottom]])
+    return np.array(thing.position) + places @ np.stack([across, down])
 
 
-def _solid_part(thing: RoadsideObject) -> tuple[float, float, float, float]:
-    """The part of the face that is not clear, in -1..1."""
-    alpha = thing.face()[..., 3] > 127
+@cache
+def _face_pyramid(name: str) -> tuple[np.ndarray, ...]:
+    return pyramid(face_of(name))
+
+
+@cache
+def _solid_part(name: str) -> tuple[float, float, float, float]:
+    """The part of a face that is not clear, in -1..1."""
+    alpha = face_of(name)[..., 3] > 127
     rows, columns = np.flatnonzero(alpha.any(axis=1)), np.flatnonzero(alpha.any(axis=0))
     scale = 2 / len(alpha)
-    return (
-        columns[0] * scale - 1,
-        rows[0] * scale - 1,
-        (columns[-1] + 1) * scale - 1,
-        (rows[-1] + 1) * scale - 1,
-    )
+    left, top, right, bottom = columns[0], rows[0], columns[-1] + 1, rows[-1] + 1
+    return left * scale - 1, top * scale - 1, right * scale - 1, bottom * scale - 1
 
 
 def _sample_panorama(panorama: np.ndarray, rays: np.ndarray) -> np.ndarray:

@@ -8,8 +8,7 @@ from functools import lru_cache
 import cv2
 import numpy as np
 
-from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.signworld.outside import OUTSIDE_KINDS, outside_face
+from lla_fusion_ros.signworld.outside import outside_face
 from lla_fusion_ros.signworld.scenery import draw_scenery
 from lla_fusion_ros.signworld.signs import CLASS_NAMES, sign_face
 from lla_fusion_ros.signworld.textures import make_ground, make_panorama
@@ -51,13 +50,10 @@ class RoadsideObject:
         """The class, or -1 for something outside the classes."""
         return CLASS_NAMES.index(self.name) if self.name in CLASS_NAMES else -1
 
-    def face(self) -> np.ndarray:
-        if self.name in CLASS_NAMES:
-            return sign_face(self.name)
-        if self.name in OUTSIDE_KINDS:
-            return outside_face(self.name)
-        known = ", ".join((*CLASS_NAMES, *OUTSIDE_KINDS))
-        raise InputError(f"object '{self.id}' is a '{self.name}'; the sign world has {known}")
+
+def face_of(name: str) -> np.ndarray:
+    """The face of a class or of a kind of object outside the classes."""
+    return sign_face(name) if name in CLASS_NAMES else outside_face(name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,16 @@
-"""The sixteen sign classes of the sign world, drawn by code."""
+"""The seventeen sign classes of the sign world, drawn by code."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
 from lla_fusion_ros.signworld.canvas import Canvas, Point, regular_polygon
 from lla_fusion_ros.signworld.lettering import write
 
-WHITE, BLACK, GREY = (244, 245, 240), (24, 24, 28), (150, 152, 150)
+WHITE, BLACK = (244, 245, 240), (24, 24, 28)
 RED, BLUE, YELLOW = (196, 24, 34), (18, 84, 172), (250, 196, 20)
 
 
@@ -47,15 +47,14 @@ def _no_lorries(canvas: Canvas) -> None:
 def _stop(canvas: Canvas) -> None:
     canvas.polygon(regular_polygon(8, 1.0, 22.5), WHITE)
     canvas.polygon(regular_polygon(8, 0.94, 22.5), RED)
-    write(canvas, "STOP", (0, 0), 0.6, WHITE, weight=0.34)
+    write(canvas, "STOP", (0, 0), 0.58, WHITE, weight=0.34)
 
 
 def _triangle(canvas: Canvas, up: bool = True) -> None:
     tip = -90 if up else 90
-    for radius, colour in ((1.0, WHITE), (0.94, RED), (0.62, WHITE)):
-        outline = regular_polygon(3, radius, tip)
-        lower = 0.2 if up else -0.2  # a triangle's middle lies off the middle of its box
-        canvas.polygon([(x, y + lower) for x, y in outline], colour)
+    lower = 0.28 if up else -0.28  # a triangle's middle lies off the middle of its box
+    for radius, colour in ((1.12, WHITE), (1.05, RED), (0.7, WHITE)):
+        canvas.polygon([(x, y + lower) for x, y in regular_polygon(3, radius, tip)], colour)
 
 
 def _give_way(canvas: Canvas) -> None:
@@ -69,35 +68,43 @@ def _priority_road(canvas: Canvas) -> None:
 
 def _danger(canvas: Canvas) -> None:
     _triangle(canvas)
-    canvas.polygon([(-0.085, -0.2), (0.085, -0.2), (0.05, 0.22), (-0.05, 0.22)], BLACK)
-    canvas.disc((0, 0.35), 0.075, BLACK)
+    canvas.polygon([(-0.1, -0.17), (0.1, -0.17), (0.06, 0.3), (-0.06, 0.3)], BLACK)
+    canvas.disc((0, 0.45), 0.09, BLACK)
 
 
 def _bend(canvas: Canvas) -> None:
     _triangle(canvas)
-    canvas.line([(0.1, 0.42), (0.1, 0.22), (-0.08, 0.04), (-0.08, -0.06)], 0.12, BLACK)
-    canvas.polygon([(-0.2, -0.02), (0.04, -0.02), (-0.08, -0.22)], BLACK)
+    canvas.line([(0.12, 0.52), (0.12, 0.32), (-0.09, 0.12), (-0.09, 0.02)], 0.14, BLACK)
+    canvas.polygon([(-0.23, 0.05), (0.05, 0.05), (-0.09, -0.19)], BLACK)
 
 
 def _pedestrians(canvas: Canvas) -> None:
     _triangle(canvas)
-    canvas.disc((0.02, -0.14), 0.075, BLACK)
-    canvas.line([(0.0, -0.02), (-0.02, 0.2)], 0.13, BLACK)
-    canvas.line([(-0.02, 0.2), (-0.14, 0.42)], 0.07, BLACK)
-    canvas.line([(0.0, 0.2), (0.12, 0.3), (0.14, 0.43)], 0.07, BLACK)
-    canvas.line([(0.0, -0.02), (0.16, 0.12)], 0.055, BLACK)
-    canvas.line([(0.0, -0.02), (-0.15, 0.12)], 0.055, BLACK)
+    canvas.disc((0.02, -0.08), 0.09, BLACK)
+    canvas.line([(0.0, 0.07), (-0.02, 0.3)], 0.16, BLACK)
+    canvas.line([(-0.02, 0.3), (-0.17, 0.54)], 0.085, BLACK)
+    canvas.line([(0.0, 0.3), (0.14, 0.4), (0.17, 0.55)], 0.085, BLACK)
+    canvas.line([(0.0, 0.06), (0.2, 0.22)], 0.065, BLACK)
+    canvas.line([(0.0, 0.06), (-0.19, 0.22)], 0.065, BLACK)
 
 
 def _ice(canvas: Canvas) -> None:
     _triangle(canvas)
-    for x, y in regular_polygon(6, 0.3, -90):
-        canvas.line([(0, 0.16), (x, y + 0.16)], 0.055, BLACK)
-        middle = np.array((0.62 * x, 0.62 * y))
-        for side in (-1, 1):
-            turn = np.arctan2(y, x) + side * 0.8
-            tip = middle + 0.12 * np.array((np.cos(turn), np.sin(turn)))
-            canvas.line([(middle[0], middle[1] + 0.16), (tip[0], tip[1] + 0.16)], 0.045, BLACK)
+    centre = np.array((0.0, 0.26))
+    for degrees in range(0, 360, 60):
+        branch = _direction(degrees + 30)
+        canvas.line([_point(centre), _point(centre + 0.34 * branch)], 0.065, BLACK)
+        for side in (-45, 45):
+            fork = centre + 0.2 * branch
+            canvas.line([_point(fork), _point(fork + 0.13 * _direction(degrees + 30 + side))], 0.05, BLACK)
+
+
+def _direction(degrees: float) -> np.ndarray:
+    return np.array((np.cos(np.deg2rad(degrees)), np.sin(np.deg2rad(degrees))))
+
+
+def _point(place: np.ndarray) -> Point:
+    return float(place[0]), float(place[1])
 
 
 def _blue_disc(canvas: Canvas) -> None:
@@ -124,11 +131,9 @@ def _roundabout(canvas: Canvas) -> None:
     _blue_disc(canvas)
     for start in (0, 120, 240):
         canvas.arc((0, 0), 0.48, (start, start + 70), 0.17, WHITE)
-        turn = np.deg2rad(start + 70)
-        ahead = np.array((-np.sin(turn), np.cos(turn)))
-        out = np.array((np.cos(turn), np.sin(turn)))
-        head = [0.48 * out + 0.3 * ahead, 0.74 * out - 0.02 * ahead, 0.22 * out - 0.02 * ahead]
-        canvas.polygon([(float(x), float(y)) for x, y in head], WHITE)
+        out, ahead = _direction(start + 70), _direction(start + 160)
+        head = (0.48 * out + 0.3 * ahead, 0.74 * out - 0.02 * ahead, 0.22 * out - 0.02 * ahead)
+        canvas.polygon([_point(corner) for corner in head], WHITE)
 
 
 def _parking(canvas: Canvas) -> None:
@@ -161,7 +166,7 @@ CLASS_NAMES: tuple[str, ...] = tuple(_DESIGNS)
 FACE_PIXELS = 192
 
 
-@lru_cache(maxsize=None)
+@cache
 def sign_face(name: str) -> np.ndarray:
     """The face of a sign, [192, 192, 4] RGBA, colours multiplied by alpha; do not write to it."""
     canvas = Canvas(FACE_PIXELS)

@@ -27,12 +27,13 @@ def load_signworld(
 ) -> TrackSet:
     """Render `tracks` tracks of the known classes (equally often) and `outside` ones of other objects.
 
-    A track has `frames` images, by turns of the two cameras, while the vehicle comes nearer. The light of the day
-    varies from track to track; darkness, blur and bad frames are left to `degrade`.
+    A track has `frames` images, by turns of the two cameras, while the vehicle comes nearer. The light of
+    the day varies from track to track; darkness, blur and bad frames are left to `degrade`.
     """
     if tracks < 0 or outside < 0 or frames < 1 or not 0 <= occluded <= 1:
         raise InputError(
-            f"tracks={tracks} and outside={outside} must be >= 0, frames={frames} >= 1, occluded={occluded} 0 to 1"
+            f"tracks={tracks} and outside={outside} must be >= 0, frames={frames} >= 1, "
+            f"occluded={occluded} between 0 and 1"
         )
     known = [(CLASS_NAMES[i % len(CLASS_NAMES)], i) for i in range(tracks)]
     other = [(OUTSIDE_KINDS[i % len(OUTSIDE_KINDS)], tracks + i) for i in range(outside)]
