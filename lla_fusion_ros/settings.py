@@ -20,7 +20,7 @@ def check_settings(settings: Any) -> None:
     """Refuse a settings dataclass that holds a value of another type, out of range or not among the choices."""
     for f in fields(settings):
         value, low, high = getattr(settings, f.name), f.metadata["low"], f.metadata["high"]
-        kind = {"str": str, "int": int, "float": (int, float), "bool": bool}[str(f.type)]
+        kind: Any = {"str": str, "int": int, "float": (int, float), "bool": bool}[str(f.type)]
         if not isinstance(value, kind) or (isinstance(value, bool) and f.type != "bool"):
             raise InputError(f"setting '{f.name}' is {value!r}, it must be of type {f.type}")
         if low is not None and not low <= value <= high:
