@@ -45,6 +45,7 @@ def probit(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
     The shift must come first: without it the result depends on a constant that softmax ignores, and the
     most probable class can change. 2 x [..., classes] -> [..., classes]
     """
+    _check_variance(variance)
     return softmax(max_shift(mean) / np.sqrt(1.0 + np.pi / 8.0 * variance))
 
 
@@ -67,10 +68,8 @@ def monte_carlo(mean: np.ndarray, variance: np.ndarray, samples: int = 64) -> Cl
 
     2 x [..., classes]
     """
-    variance = np.asarray(variance, np.float64)
-    if np.any(variance < 0):
-        raise InputError(f"a variance is negative ({variance.min():g}); variances of logits must be >= 0")
-    mean = np.asarray(mean, np.float64)
+    _check_variance(variance)
+    mean, variance = np.asarray(mean, np.float64), np.asarray(variance, np.float64)
     return _cloud(mean, np.sqrt(variance)[..., None, :] * normal_points(samples, mean.shape[-1]))
 
 
@@ -82,6 +81,11 @@ def monte_carlo_joint(mean: np.ndarray, covariance: np.ndarray, samples: int = 6
     mean = np.asarray(mean, np.float64)
     roots = square_root(np.asarray(covariance, np.float64))
     return _cloud(mean, normal_points(samples, mean.shape[-1]) @ roots.swapaxes(-1, -2))
+
+
+def _check_variance(variance: np.ndarray) -> None:
+    if np.any(variance < 0):
+        raise InputError(f"a variance is negative ({np.min(variance):g}); variances of logits must be >= 0")
 
 
 def _cloud(mean: np.ndarray, deviations: np.ndarray) -> Cloud:
