@@ -20,8 +20,8 @@ from lla_fusion_ros.signworld.signs import CLASS_NAMES
 LANE = 1.8  # where the vehicle drives, metres right of the road's middle
 SIGHT = 60.0  # metres ahead within which objects are tracked
 TWO_CAMERAS = (
-    Camera("left", offset=(-0.6, 1.45, 0.0), yaw=-5.0, focal=600.0, gain=1.0, tint=(1.0, 1.0, 0.97)),
-    Camera("right", offset=(0.6, 1.65, 0.2), yaw=7.0, focal=520.0, gain=0.72, tint=(0.94, 1.0, 1.08)),
+    Camera("left", offset=(-0.6, 1.45, 0.0), yaw=-5.0, focal=600.0, gain=1.12, tint=(1.0, 1.0, 0.97)),
+    Camera("right", offset=(0.6, 1.65, 0.2), yaw=7.0, focal=520.0, gain=0.85, tint=(0.95, 1.0, 1.06)),
 )
 
 
@@ -63,6 +63,7 @@ class DriveSettings:
     """Everything that determines a drive; equal settings give equal pixels.
 
     Attributes:
+        look: seed of the country's looks; None follows `seed`.
         duration: seconds.
         rate: frames per second of each camera.
         stagger: seconds between the exposures of one camera and the next.
@@ -77,6 +78,7 @@ class DriveSettings:
     """
 
     seed: int = 0
+    look: int | None = None
     duration: float = 20.0
     rate: float = 10.0
     stagger: float = 0.005
@@ -130,7 +132,7 @@ class Drive:
         self.settings = settings
         self.camera_names = tuple(camera.name for camera in settings.cameras)
         self.objects, self._props = _furnish(settings)
-        look = make_look(settings.seed)
+        look = make_look(settings.seed if settings.look is None else settings.look)
         self._renderers = tuple(Renderer(look, camera) for camera in settings.cameras)
         self._optics = tuple(Optics(camera, settings.seed + i) for i, camera in enumerate(settings.cameras))
 

@@ -12,6 +12,7 @@ from lla_fusion_ros.signworld.scene import Look
 Window = tuple[int, int, int, int]  # x0, y0, x1, y1 in pixels, x1 and y1 exclusive
 
 HAZE_DISTANCE = 260.0
+_THICKEST_HAZE = 0.55  # the horizon stays a little darker than the sky
 # Far rows of the image each cover metres of road and would flicker. So near rows show the texture, rows from
 # 12 m on show it blurred along the road, and from 32 m on only its mean across the road.
 _LEVELS = ((0.0, 0.0), (12.0, 0.5), (32.0, np.inf))  # distance, blur in metres
@@ -29,7 +30,7 @@ class Ground:
         below = (rays[..., 1] < -2e-3).all(axis=1)
         self.horizon = int(np.argmax(below)) if below.any() else camera.height  # first row of ground
         away = np.abs(camera.offset[1] / -down).min(axis=1)  # per row, metres ahead of the camera
-        self._haze = (1 - np.exp(-away / HAZE_DISTANCE)).astype(np.float32)
+        self._haze = (_THICKEST_HAZE * (1 - np.exp(-2 * away / HAZE_DISTANCE))).astype(np.float32)
         self._haze_colour = look.haze
         self._levels = [_level_texture(look.ground, blur) for _, blur in _LEVELS]
         starts = [start for start, _ in _LEVELS]

@@ -72,7 +72,8 @@ class Optics:
         if conditions.rain > 0:
             light *= 1 - 0.3 * conditions.rain
             light += 42 * conditions.rain + 70 * conditions.rain * self._rain[layer][part][..., None]
-        light *= self._response[part] * np.float32(conditions.light)
+        dusk = 1 + np.array([-0.12, -0.03, 0.12], np.float32) * np.float32(max(0.0, 1 - conditions.light))
+        light *= self._response[part] * (np.float32(conditions.light) * dusk)
         if conditions.glare > 0:
             light += conditions.glare * self._glare[part][..., None] * np.array([255, 240, 205], np.float32)
         if conditions.noise > 0:

@@ -17,8 +17,8 @@ def place_object(
     return RoadsideObject(
         id=id,
         name=name,
-        position=(side * rng.uniform(4.7, 6.2), rng.uniform(2.0, 2.7), z),
-        side=rng.uniform(0.75, 0.95),
+        position=(side * rng.uniform(4.7, 6.2), rng.uniform(2.1, 2.8), z),
+        side=rng.uniform(0.9, 1.15),
         yaw=rng.uniform(-12, 12),
         fade=rng.uniform(0.86, 1.0),
     )

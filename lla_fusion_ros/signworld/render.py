@@ -15,6 +15,7 @@ from lla_fusion_ros.signworld.ground import HAZE_DISTANCE, Ground, Window
 from lla_fusion_ros.signworld.scene import Look, Prop, RoadsideObject, face_of, pyramid
 
 _FARTHEST, _NEAREST = 170.0, 1.5
+_SHADOWS = 60.0  # metres; farther ones would be a few pixels
 _CLEARNESS = np.array([[0, 0, 0, -1, 255]] * 3, np.float64)  # 255 - alpha, three times
 _POLE = np.array([126, 130, 132], np.float32)
 
@@ -110,6 +111,11 @@ class Renderer:
     def _draw_prop(self, image: np.ndarray, window: Window, standing: _Standing) -> _Cover | None:
         (x0, y0), (x1, y1) = standing.corner, standing.end
         corners = np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]])
+        if standing.depth < _SHADOWS:
+            across, along = 0.62 * (x1 - x0), 0.09 * (x1 - x0)
+            foot = np.array([(x0 + x1) / 2, y1])
+            ends = np.array([(-across, -along), (across, -along), (across, along), (-across, along)])
+            self._paste(image, window, _shadow(), foot + ends, 0.0, 1.0)
         picture = self._look.pictures[standing.prop.kind, standing.prop.variant]
         return self._paste(image, window, picture, corners, standing.depth, 1.0)
 
@@ -215,6 +221,15 @@ def _face_corners(thing: RoadsideObject, tight: bool) -> np.ndarray:
 @cache
 def _face_pyramid(name: str) -> tuple[np.ndarray, ...]:
     return pyramid(face_of(name))
+
+
+@cache
+def _shadow() -> tuple[np.ndarray, ...]:
+    """What lies dark under trees and houses: black, clearer towards the edge."""
+    y, x = np.mgrid[-1:1:48j, -1:1:48j]
+    picture = np.zeros((48, 48, 4), np.uint8)
+    picture[..., 3] = 150 * np.clip(1.2 * (1 - np.hypot(x, y)), 0, 1) ** 0.8
+    return pyramid(picture)
 
 
 @cache
