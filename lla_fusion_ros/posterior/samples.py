@@ -31,6 +31,9 @@ def parameter_cloud(logits: np.ndarray, features: np.ndarray, deviations: np.nda
 
     logits [..., networks, classes], features [..., networks, D] -> points [..., networks, samples, classes]
     """
-    shifts = np.einsum("...cd,ckmd->...ckm", features, deviations, optimize=True)
+    networks, samples, classes, size = deviations.shape
+    flat = features.reshape(-1, networks, size).swapaxes(0, 1)  # [networks, n, D]
+    shifts = np.matmul(flat, deviations.reshape(networks, samples * classes, size).swapaxes(1, 2))
+    shifts = shifts.swapaxes(0, 1).reshape(*logits.shape[:-1], samples, classes)
     points = softmax(logits[..., None, :] + shifts)
     return Cloud(points, points.mean(axis=-2))
