@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lla_fusion_ros.annotate import Label, draw_labels, to_bgr8
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.pipeline import Level, Verdict
 from lla_fusion_ros.pmf import softmax
@@ -19,6 +20,7 @@ from lla_fusion_ros.wire.detections import write_detections
 from lla_fusion_ros.wire.images import write_image
 from lla_fusion_ros.wire.status import Status, write_diagnostics, write_label_info, write_vision_info
 
+BARS = 3  # classes shown of each object in annotated images
 _SAYS = {
     "out_of_distribution": "unlike anything the networks were trained on",
     "identity_switch": "its views changed as if the id had moved to another object",
@@ -72,6 +74,41 @@ def fused_messages(fused: FusedFrame, class_names: Sequence[str], max_hypotheses
         warned = write_diagnostics(frame.header, statuses)
         messages.append(Outgoing(contract.OOD_WARNINGS, contract.DIAGNOSTICS, warned))
     return messages
+
+
+def annotated_message(fused: FusedFrame, class_names: Sequence[str]) -> Outgoing:
+    """`<camera>/annotated`: the image with the fused classes and warnings."""
+    frame, result = fused.frame, fused.result
+    warnings = [
+        " ".join(reason.replace("_", " ") for reason in verdict.reasons) for verdict in result.verdicts
+    ]
+    return _annotated(frame, result.ids, frame.bbox[result.kept], result.pmf, class_names, warnings)
+
+
+def annotated_views_message(frame: ViewFrame, class_names: Sequence[str]) -> Outgoing:
+    """`<camera>/annotated` of a node without fusion: the classes of this frame alone."""
+    return _annotated(frame, frame.ids, frame.bbox, view_pmf(frame), class_names, [""] * len(frame.ids))
+
+
+def _annotated(
+    frame: ViewFrame,
+    ids: Sequence[str],
+    bbox: np.ndarray,
+    pmf: np.ndarray,
+    class_names: Sequence[str],
+    warnings: Sequence[str],
+) -> Outgoing:
+    assert frame.pixels is not None
+    labels = []
+    for row, track_id in enumerate(ids):
+        surest = np.argsort(-pmf[row])[:BARS]
+        classes = tuple((class_names[index], float(pmf[row, index])) for index in surest)
+        x, y, _, width, height = bbox[row].tolist()
+        labels.append(Label((x, y, width, height), track_id, classes, warnings[row]))
+    image = to_bgr8(frame.pixels)
+    draw_labels(image, labels)
+    data = write_image(frame.header, image, "bgr8")
+    return Outgoing(contract.annotated_topic(frame.camera), contract.IMAGE, data)
 
 
 def warning_statuses(fused: FusedFrame, class_names: Sequence[str]) -> list[Status]:

@@ -19,6 +19,7 @@ class Perception:
 
     Args:
         time_offsets: seconds by camera, added to the stamps of its detections before pairing.
+        fallback: decodes images of encodings that the package does not know.
     """
 
     def __init__(
@@ -30,9 +31,10 @@ class Perception:
         fusion_settings: FusionSettings | None = None,
         time_offsets: Mapping[str, float] | None = None,
         fallback: Fallback | None = None,
+        tally: Tally | None = None,
     ) -> None:
         settings = stream_settings or StreamSettings()
-        self.tally = Tally()
+        self.tally = tally or Tally()
         self.queue = FrameQueue(cameras, settings, self.tally, time_offsets)
         self.classify = ClassifyStage(
             classifier, bundle.input_size, bundle.crop_margin, settings, self.tally, fallback

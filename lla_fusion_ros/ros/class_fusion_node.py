@@ -1,0 +1,156 @@
+"""`class_fusion`: views of all cameras in, fused classes and warnings out; needs no GPU and no images."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from sensor_msgs.msg import Image
+from vision_msgs.msg import Detection2DArray, VisionInfo
+
+from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.pipeline import FusionEngine
+from lla_fusion_ros.ros.inputs import Inputs
+from lla_fusion_ros.ros.managed_node import ManagedNode
+from lla_fusion_ros.ros.model import load_model
+from lla_fusion_ros.ros.run import run
+from lla_fusion_ros.ros.settings import NodeSettings
+from lla_fusion_ros.settings import FusionSettings
+from lla_fusion_ros.stream.frames import FusedFrame
+from lla_fusion_ros.stream.fuse import FuseStage
+from lla_fusion_ros.stream.outputs import fused_messages, label_message
+from lla_fusion_ros.stream.received import ViewQueue, ViewShape
+from lla_fusion_ros.stream.settings import StreamSettings
+from lla_fusion_ros.wire import contract
+from lla_fusion_ros.wire.detections import parse_detections
+from lla_fusion_ros.wire.images import parse_image
+from lla_fusion_ros.wire.status import parse_vision_info
+
+
+class ClassFusionNode(ManagedNode):
+    """Fusion without networks: takes `<camera>/views` and `<camera>/views/embeddings` of its own bundle."""
+
+    def __init__(self, **options: Any) -> None:
+        self._fuse: FuseStage | None = None
+        self._queue: ViewQueue | None = None
+        super().__init__("class_fusion", **options)
+
+    def build(self) -> None:
+        own = self.parameters.of(NodeSettings)
+        bundle = load_model(own.model, self.get_logger())
+        self._fuse = FuseStage(FusionEngine(bundle, self.parameters.of(FusionSettings)), self.tally)
+        shape = ViewShape(bundle.networks, bundle.classes, bundle.posterior().features)
+        self._queue = ViewQueue(
+            self.parameters.cameras, shape, bundle.hash, self.parameters.of(StreamSettings), self.tally
+        )
+        self._class_names = bundle.class_names
+        self._about = {"model": own.model, "model hash": bundle.hash}
+        self.outputs.latch(label_message(bundle.class_names, self.get_clock().now().nanoseconds))
+        self.outputs.advertise(contract.FUSED_CLASSES, contract.DETECTIONS)
+        self.outputs.advertise(contract.OOD_WARNINGS, contract.DIAGNOSTICS)
+
+    def free(self) -> None:
+        self._fuse = self._queue = None
+
+    def subscribe(self, inputs: Inputs) -> None:
+        for camera in self.parameters.cameras:
+            inputs.subscribe_latched(
+                VisionInfo, contract.views_info_topic(camera), partial(self._on_info, camera)
+            )
+            inputs.subscribe(Detection2DArray, contract.views_topic(camera), partial(self._on_views, camera))
+            inputs.subscribe(Image, contract.embeddings_topic(camera), partial(self._on_embeddings, camera))
+
+    def work(self) -> bool:
+        if self._queue is None or self._fuse is None:
+            return False
+        waiting = self._queue.ready.take(64)
+        for frame in waiting:
+            begun = time.monotonic()
+            for fused in self._fuse([frame]):
+                self._publish(fused)
+            self.finish(frame.header.stamp, time.monotonic() - begun)
+        return bool(waiting)
+
+    def apply(self, settings: Sequence[Any]) -> None:
+        assert self._queue is not None and self._fuse is not None
+        for changed in settings:
+            if isinstance(changed, FusionSettings):
+                self._fuse.engine.configure(changed)
+            elif isinstance(changed, StreamSettings):
+                self._queue.configure(changed)
+
+    def reset(self) -> None:
+        assert self._queue is not None and self._fuse is not None
+        self._queue.clear()
+        self._fuse.engine.reset()
+
+    def describe(self) -> dict[str, str]:
+        if self._queue is None or self._fuse is None:
+            return {}
+        engine = self._fuse.engine
+        return {
+            **self._about,
+            "fuser": engine.fuser.name,
+            "tracks": str(engine.tracks),
+            "waiting frames": str(len(self._queue.ready)),
+        }
+
+    def troubles(self) -> dict[str, str]:
+        if self._queue is None:
+            return {}
+        return {
+            camera: f"its views come from bundle {theirs[:12]}, not from this node's; they are refused"
+            for camera, theirs in self._queue.foreign.items()
+        }
+
+    def _on_info(self, camera: str, raw: bytes) -> None:
+        try:
+            _, _, location, _ = parse_vision_info(raw)
+        except InputError:
+            self.tally.drop(camera, {"bad_message": 1})
+            return
+        if self._queue is None:
+            return
+        if self._queue.offer_bundle(camera, location):
+            self.wake()
+        for trouble in self.troubles().values():
+            self.get_logger().error(f"camera {camera}: {trouble}")
+
+    def _on_views(self, camera: str, raw: bytes) -> None:
+        self.hear(camera)
+        try:
+            ready = self._queue is not None and self._queue.offer_views(camera, parse_detections(raw))
+        except InputError:
+            self.tally.drop(camera, {"bad_message": 1})
+            return
+        if ready:
+            self.wake()
+
+    def _on_embeddings(self, camera: str, raw: bytes) -> None:
+        try:
+            ready = self._queue is not None and self._queue.offer_embeddings(camera, parse_image(raw))
+        except InputError:
+            self.tally.drop(camera, {"bad_message": 1})
+            return
+        if ready:
+            self.wake()
+
+    def _publish(self, fused: FusedFrame) -> None:
+        limit = self.parameters.of(NodeSettings).max_hypotheses
+        for message in fused_messages(fused, self._class_names, limit):
+            self.outputs.publish(message)
+        if fused.result.jumped:
+            camera = fused.frame.camera
+            self.get_logger().warning(f"camera {camera}: the clock jumped back, all tracks were cleared")
+        for note in fused.result.notes:
+            self.tell_once(note, note)
+
+
+def main(args: list[str] | None = None) -> None:
+    run(ClassFusionNode, args)
+
+
+if __name__ == "__main__":
+    main()

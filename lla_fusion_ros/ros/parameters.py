@@ -1,0 +1,152 @@
+"""Declares ROS parameters from the fields of the settings classes, and keeps both in step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from typing import Any, TypeVar
+
+from rcl_interfaces.msg import (
+    FloatingPointRange,
+    IntegerRange,
+    ParameterDescriptor,
+    ParameterType,
+    SetParametersResult,
+)
+from rclpy.exceptions import (
+    InvalidParameterTypeException,
+    InvalidParameterValueException,
+    ParameterUninitializedException,
+)
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+
+from lla_fusion_ros.errors import InputError, LlaFusionError
+from lla_fusion_ros.ros.settings import (
+    CAMERAS_DESCRIPTION,
+    NODES,
+    TIME_OFFSET_DESCRIPTION,
+    TIME_OFFSET_RANGE,
+    is_changeable,
+)
+
+Settings = TypeVar("Settings")
+FIXED = "fixed while the node is configured"
+_OFFSET = ".time_offset"
+
+
+class Parameters:
+    """The parameters of one node as settings objects.
+
+    Args:
+        apply: called with the changed settings objects before a change is accepted; an error refuses it.
+        is_configured: whether a model is loaded; only then are some parameters fixed.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        kind: str,
+        apply: Callable[[Sequence[Any]], None],
+        is_configured: Callable[[], bool],
+    ) -> None:
+        self._node = node
+        self._apply = apply
+        self._is_configured = is_configured
+        self._settings: dict[type, Any] = {}
+        self._group_of: dict[str, type] = {}
+        self.cameras: tuple[str, ...] = self._declare_cameras()
+        for group, names in NODES[kind]:
+            self._declare_group(group, names)
+        node.add_on_set_parameters_callback(self._on_set)
+
+    def of(self, group: type[Settings]) -> Settings:
+        """The current settings of one class."""
+        return self._settings[group]
+
+    @property
+    def time_offsets(self) -> dict[str, float]:
+        """Seconds by camera."""
+        return {camera: self._node.get_parameter(_offset_name(camera)).value for camera in self.cameras}
+
+    def _declare_cameras(self) -> tuple[str, ...]:
+        descriptor = ParameterDescriptor(
+            description=CAMERAS_DESCRIPTION,
+            additional_constraints=f"at least one, no name twice; {FIXED}",
+            type=ParameterType.PARAMETER_STRING_ARRAY,
+        )
+        cameras = tuple(self._declare("cameras", ["camera"], descriptor))
+        if not cameras or len(set(cameras)) < len(cameras) or not all(cameras):
+            raise InputError(f"parameter 'cameras' is {list(cameras)}: name at least one camera, none twice")
+        low, high = TIME_OFFSET_RANGE
+        offset = ParameterDescriptor(
+            description=TIME_OFFSET_DESCRIPTION,
+            additional_constraints=FIXED,
+            floating_point_range=[FloatingPointRange(from_value=low, to_value=high)],
+        )
+        for camera in cameras:
+            self._declare(_offset_name(camera), 0.0, offset)
+        return cameras
+
+    def _declare_group(self, group: type, names: tuple[str, ...] | None) -> None:
+        values = {}
+        for field in fields(group):
+            if names is None or field.name in names:
+                descriptor = _descriptor(field, is_changeable(group, field.name))
+                values[field.name] = self._declare(field.name, field.default, descriptor)
+                self._group_of[field.name] = group
+        self._settings[group] = group(**values)
+
+    def _declare(self, name: str, default: Any, descriptor: ParameterDescriptor) -> Any:
+        try:
+            return self._node.declare_parameter(name, default, descriptor).value
+        except (
+            InvalidParameterTypeException,
+            InvalidParameterValueException,
+            ParameterUninitializedException,
+        ) as error:
+            raise InputError(f"parameter '{name}' is refused: {error}") from None
+
+    def _on_set(self, changes: list[Parameter]) -> SetParametersResult:
+        changed: dict[type, dict[str, Any]] = {}
+        for change in changes:
+            group = self._group_of.get(change.name)
+            if self._is_fixed(change.name, group):
+                reason = f"parameter '{change.name}' cannot change while the node runs: restart the node"
+                return SetParametersResult(successful=False, reason=reason)
+            if group is not None:
+                changed.setdefault(group, {})[change.name] = change.value
+        try:
+            updated = [replace(self._settings[group], **values) for group, values in changed.items()]
+            self._apply(updated)
+        except LlaFusionError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        self._settings.update({type(settings): settings for settings in updated})
+        return SetParametersResult(successful=True)
+
+    def _is_fixed(self, name: str, group: type | None) -> bool:
+        if name == "cameras":  # read once, when the node is made
+            return True
+        if group is None:
+            return self._is_configured() and name.endswith(_OFFSET)
+        return self._is_configured() and not is_changeable(group, name)
+
+
+def _offset_name(camera: str) -> str:
+    return camera + _OFFSET
+
+
+def _descriptor(field: Any, changeable: bool) -> ParameterDescriptor:
+    """The manual of one parameter, as `ros2 param describe` shows it."""
+    constraints = [f"one of: {', '.join(field.metadata['choices'])}"] if field.metadata["choices"] else []
+    if not changeable:
+        constraints.append(FIXED)
+    descriptor = ParameterDescriptor(
+        description=field.metadata["description"], additional_constraints="; ".join(constraints)
+    )
+    low, high = field.metadata["low"], field.metadata["high"]
+    if low is not None and field.type == "int":
+        descriptor.integer_range = [IntegerRange(from_value=int(low), to_value=int(high), step=1)]
+    elif low is not None:
+        descriptor.floating_point_range = [FloatingPointRange(from_value=float(low), to_value=float(high))]
+    return descriptor
