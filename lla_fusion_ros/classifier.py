@@ -28,7 +28,7 @@ class Classifier:
         networks: tuple[int, ...] | None = None,
         variance: bool = False,
     ) -> None:
-        self.device = _device(device)
+        self.device = choose_device(device)
         if half and self.device.type != "cuda":
             raise InputError(f"half precision needs a CUDA device, not '{self.device}'; set half to false")
         self._dtype = torch.float16 if half else torch.float32
@@ -69,7 +69,8 @@ class Classifier:
         self(np.zeros((max(crops, 1), self._size, self._size, 3), np.uint8))
 
 
-def _device(name: str) -> torch.device:
+def choose_device(name: str) -> torch.device:
+    """The torch device of that name; "auto" takes CUDA where there is one."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

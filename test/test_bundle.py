@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
-from support.tiny_bundle import tiny_bundle
 
-from lla_fusion_ros.bundle import load_bundle, make_bundle, save_bundle
 from lla_fusion_ros.bundle import container as container_module
+from lla_fusion_ros.bundle import load_bundle, make_bundle, save_bundle
 from lla_fusion_ros.errors import BundleError, LlaFusionError
+from support.tiny_bundle import tiny_bundle
 
 
 @pytest.fixture(scope="module")

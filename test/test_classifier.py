@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from support.tiny_bundle import tiny_bundle
 
 from lla_fusion_ros.classifier import Classifier
 from lla_fusion_ros.errors import InputError
+from support.tiny_bundle import tiny_bundle
 
 
 @pytest.fixture(scope="module")

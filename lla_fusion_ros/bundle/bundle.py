@@ -186,7 +186,7 @@ def make_bundle(
     if posterior.cross is not None:
         tensors["posterior.cross"] = posterior.cross.astype(np.float32)
     for name, array in (warning_tensors or {}).items():
-        tensors[f"{_WARNINGS}{name}"] = array
+        tensors[f"{_WARNINGS}{name}"] = array.astype(np.float32) if array.dtype == np.float64 else array
     bundle = Bundle(meta, tensors)
     bundle.check()
     return bundle

@@ -15,7 +15,6 @@ from lla_fusion_ros.calibration.choose import CANDIDATES, Choice, choose_default
 from lla_fusion_ros.calibration.collect import border_of, views_of_crops
 from lla_fusion_ros.calibration.fusers import fit_fuser, fit_weight_prior, measure_tracks
 from lla_fusion_ros.calibration.laplace import fit_posterior
-from lla_fusion_ros.calibration.posterior import PosteriorChoice, calibrate_posterior
 from lla_fusion_ros.calibration.scores import score_tracks
 from lla_fusion_ros.calibration.temperature import fit_temperatures, scale_heads, scaled
 from lla_fusion_ros.calibration.trackviews import TrackViews
@@ -24,10 +23,12 @@ from lla_fusion_ros.datasets.outliers import outlier_tracks
 from lla_fusion_ros.fusion import fusers
 from lla_fusion_ros.networks import Ensemble, Normalisation, SplitNetwork
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.posterior.tune import Tuning, tune
 from lla_fusion_ros.views import Views
 from lla_fusion_ros.warnings.fit import fit_warnings
 
 Stage = Callable[[str], None]
+_TUNING_VIEWS = 1500  # more of them choose the same prior, and take longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class CalibrationOptions:
 def calibrated_bundle(
     trained: Trained, splits: Splits, dataset: dict[str, Any], options: CalibrationOptions, stage: Stage
 ) -> Bundle:
-    """Fit everything that comes after training on validation tracks, under all regimes, and score the result."""
+    """Fit everything that comes after training, on validation tracks under all regimes, and score it."""
     border = border_of(trained.size)
     validation = cut(splits.validation, trained.size, trained.margin, border)
     stage("temperature scaling")
@@ -77,8 +78,7 @@ def calibrated_bundle(
     views = scaled(views, temperatures)
     classify = _classifier(trained)
     stage("Laplace posterior")
-    chosen = _posterior(trained, splits, views, options)
-    posterior = chosen.posterior
+    posterior, tuning = _posterior(trained, splits, views, options)
     values, weight_prior = _fuser_values(posterior, views, stage)
     stage("choosing the default fuser")
     choice = choose_default(
@@ -110,7 +110,7 @@ def calibrated_bundle(
     )
     bundle = make_bundle(meta, trained.members, posterior, arrays, options.half)
     stage("scores")
-    scores = _scores(bundle, splits, views, classify, chosen, choice, options)
+    scores = _scores(bundle, splits, views, classify, tuning, choice, options)
     return replace(bundle, meta=replace(meta, scores=scores))
 
 
@@ -128,14 +128,18 @@ def _classifier(trained: Trained) -> Callable[[np.ndarray], Views]:
 
 def _posterior(
     trained: Trained, splits: Splits, views: TrackViews, options: CalibrationOptions
-) -> PosteriorChoice:
+) -> tuple[EnsemblePosterior, Tuning]:
     """Fit on the training crops as training saw them: a third under each regime."""
     train = cut(splits.train, trained.size, trained.margin, border_of(trained.size))
     images = _one_third_each(train, options.seed)
     posterior = fit_posterior(
         Ensemble(trained.members), images, trained.normalisation, trained.prior_precision, options.cross
     )
-    return calibrate_posterior(posterior, views, options.seed)
+    logits, features, label = views.flat()
+    if len(label) > _TUNING_VIEWS:
+        rows = np.random.default_rng(options.seed).choice(len(label), _TUNING_VIEWS, replace=False)
+        logits, features, label = logits[rows], features[rows], label[rows]
+    return tune(posterior, logits.astype(np.float64), features, label)
 
 
 def _one_third_each(crops: CropSet, seed: int) -> np.ndarray:
@@ -165,12 +169,12 @@ def _scores(
     splits: Splits,
     views: TrackViews,
     classify: Callable[[np.ndarray], Views],
-    chosen: PosteriorChoice,
+    tuning: Tuning,
     choice: Choice,
     options: CalibrationOptions,
 ) -> dict[str, Any]:
     scores: dict[str, Any] = {
-        "laplace": {"nll": chosen.nll, "nll_without": chosen.nll_plain},
+        "laplace": {"summary": tuning.sentence(), "nll": tuning.nll, "nll_without": tuning.nll_plain},
         "default_fuser": {"cross_validated_nll": choice.nll, "cross_validated_accuracy": choice.accuracy},
         "validation": score_tracks(bundle, views),
     }

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from lla_fusion_ros.calibration.temperature import mean_nll
 from lla_fusion_ros.calibration.trackviews import TrackViews
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views, pmf_along
 from lla_fusion_ros.fusion.base import BaseFuser, Fuser, Scalar, Values
 from lla_fusion_ros.fusion.measure import MeasuredViews
+from lla_fusion_ros.metrics import nll
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
 LENGTHS = (1, 3, 5, 10, 20, 30)
@@ -40,10 +40,11 @@ class MeasuredTracks:
     def nll(self, fuser: Fuser, lengths: Sequence[int] = LENGTHS) -> float:
         """Mean NLL over tracks, then over lengths: every L counts the same."""
         results = self.fused(fuser, lengths)
-        return float(np.mean([mean_nll(pmf, self.labels(length)) for length, pmf in results.items()]))
+        return float(np.mean([nll(pmf, self.labels(length)) for length, pmf in results.items()]))
 
 
 def measure_tracks(posterior: EnsemblePosterior, tracks: TrackViews) -> MeasuredTracks:
+    """Check and flatten the tracks."""
     return MeasuredTracks(tracks, flat_views(posterior, tracks.logits, tracks.features))
 
 

@@ -60,6 +60,11 @@ class TrackViews:
         """The views of one step; rows that are shorter give zeros."""
         return Views(self.logits[rows, step], self.features[rows, step])
 
+    def flat(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """All real views without their tracks: logits [n, C, M], features [n, C, D], label [n]."""
+        real = np.arange(self.logits.shape[1]) < self.steps[:, None]
+        return self.logits[real], self.features[real], np.repeat(self.label, self.steps)
+
     def first(self, length: int) -> TrackViews:
         """The first `length` views of every track (far away first)."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}

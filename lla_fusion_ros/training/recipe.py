@@ -74,7 +74,7 @@ def run_recipe(
         settings.size,
         settings.margin,
         settings.prior_precision,
-        {**settings.as_dict(), "command": recipe.command, "torch": torch.__version__},
+        {**settings.as_dict(), "commands": _commands(recipe), "torch": torch.__version__},
     )
     return calibrated_bundle(
         trained, splits, _dataset_record(recipe, tracks, splits), recipe.calibration, stage
@@ -101,6 +101,12 @@ def _starting_networks(recipe: Recipe, classes: int) -> list[SplitNetwork] | Non
             f"the bundle to calibrate has {recipe.start.classes} classes, the data set {classes}"
         )
     return members
+
+
+def _commands(recipe: Recipe) -> list[str]:
+    """What was typed to get here, from the first training on."""
+    earlier = [] if recipe.start is None else recipe.start.meta.training.get("commands", [])
+    return [*earlier, recipe.command]
 
 
 def _dataset_record(recipe: Recipe, tracks: TrackSet, splits: Any) -> dict[str, Any]:

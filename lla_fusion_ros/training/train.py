@@ -24,6 +24,7 @@ class Progress:
     Attributes:
         member: index of the first member being trained now.
         step, steps: done and in all, over all members.
+        last_of_epoch: whether this step ends an epoch.
         loss, accuracy: running averages of this epoch.
     """
 
@@ -34,6 +35,7 @@ class Progress:
     steps: int
     loss: float
     accuracy: float
+    last_of_epoch: bool
 
 
 Report = Callable[[Progress], None]
@@ -140,6 +142,7 @@ class _Group:
                         groups * settings.epochs * per_epoch,
                         loss_sum / step,
                         correct / step,
+                        step == per_epoch,
                     )
                 )
         self.epoch += 1

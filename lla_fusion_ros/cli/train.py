@@ -1,0 +1,201 @@
+"""`lla-fusion train`: a data set in, a bundle out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+NAME = "train"
+HELP = "train an ensemble on a data set, fit its posterior, calibrate everything, write a bundle"
+EXAMPLE = """\
+lla-fusion train --dataset signworld --members 5 --out my_signs.safetensors
+lla-fusion train --dataset gtsrb --root data/GTSRB --size 40 --epochs 20 --out gtsrb.safetensors
+lla-fusion train --dataset gtsrb --root data/GTSRB --size 40 --epochs 20 --out gtsrb.safetensors --resume
+lla-fusion train --dataset folder --root crops --start models/gtsrb.safetensors --epochs 5 --out a.safetensors
+lla-fusion train --dataset folder --root crops --start a.safetensors --epochs 0 --out calibrated.safetensors"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    data = parser.add_argument_group("data")
+    data.add_argument("--dataset", required=True, help="name of the data set; docs/datasets.md lists them")
+    data.add_argument("--root", help="its folder")
+    data.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the data set, for example tracks=2000",
+    )
+    data.add_argument(
+        "--holdout", default="", metavar="CLASSES", help="classes to leave out, for example 6,12,13"
+    )
+    data.add_argument(
+        "--fractions",
+        default="0.7,0.15,0.15",
+        help="shares of tracks for training, validation, test (%(default)s)",
+    )
+    data.add_argument("--split-seed", type=int, default=0, help="seed of the split by track (%(default)s)")
+    network = parser.add_argument_group("networks")
+    network.add_argument(
+        "--network",
+        default="road",
+        help="architecture: road, lenet, alexnet, dense or your own (%(default)s)",
+    )
+    network.add_argument("--size", type=int, help="side of the crops in pixels (32, or that of --start)")
+    network.add_argument("--channels", help="channels of a road network (24,48,96,96)")
+    network.add_argument("--width", type=int, help="features of the last hidden layer")
+    network.add_argument(
+        "--margin", type=float, default=0.1, help="boxes are grown by this much (%(default)s)"
+    )
+    network.add_argument("--members", type=int, default=5, help="number of networks (%(default)s)")
+    network.add_argument("--start", metavar="BUNDLE", help="begin from the networks of this bundle")
+    how = parser.add_argument_group("training")
+    how.add_argument("--epochs", type=int, default=20, help="0 with --start: only calibrate (%(default)s)")
+    how.add_argument("--batch", type=int, default=128, help="crops per step (%(default)s)")
+    how.add_argument("--learning-rate", type=float, default=3e-3, help="largest rate of Adam (%(default)s)")
+    how.add_argument("--prior", type=float, default=1.0, help="precision of the L2 prior (%(default)s)")
+    how.add_argument("--label-smoothing", type=float, default=0.0, help="(%(default)s)")
+    how.add_argument(
+        "--averaging", type=float, default=0.995, help="decay of the weight average (%(default)s)"
+    )
+    how.add_argument("--clean", type=float, default=0.4, help="share of clean crops (%(default)s)")
+    how.add_argument(
+        "--hard", type=float, default=0.3, help="share of hard crops; the rest is mixed (%(default)s)"
+    )
+    how.add_argument("--outliers", type=float, default=0.15, help="share of synthetic outliers (%(default)s)")
+    how.add_argument(
+        "--repulsion", type=float, default=0.0, help="push members apart by this much (%(default)s)"
+    )
+    how.add_argument("--seed", type=int, default=0, help="(%(default)s)")
+    run = parser.add_argument_group("run")
+    run.add_argument("--out", required=True, metavar="FILE", help="the bundle to write")
+    run.add_argument("--resume", action="store_true", help="go on where a killed run stopped")
+    run.add_argument("--checkpoints", metavar="DIR", help="folder of the checkpoints (FILE.training)")
+    run.add_argument("--device", default="auto", help="auto, cpu, cuda (%(default)s)")
+    run.add_argument("--threads", type=int, help="torch threads (all cores)")
+    run.add_argument("--cross", action="store_true", help="also fit the covariance between networks")
+    run.add_argument("--half-weights", action="store_true", help="store network weights in 16 bits")
+    run.add_argument("--no-test", action="store_true", help="do not score the test tracks")
+    run.add_argument("--json", action="store_true", help="print the bundle's metadata as JSON at the end")
+
+
+def run(args: argparse.Namespace) -> int:
+    import torch
+
+    from lla_fusion_ros.bundle import load_bundle, save_bundle
+    from lla_fusion_ros.classifier import choose_device
+    from lla_fusion_ros.cli.progress import TrainingProgress
+    from lla_fusion_ros.datasets import load_dataset
+    from lla_fusion_ros.errors import InputError
+    from lla_fusion_ros.training.checkpoint import CheckpointFolder
+    from lla_fusion_ros.training.recipe import run_recipe
+
+    out = Path(args.out)
+    if not out.parent.is_dir():
+        raise InputError(f"folder '{out.parent}' of --out does not exist")
+    if args.threads is not None:
+        torch.set_num_threads(max(args.threads, 1))
+    device = choose_device(args.device)
+    start = None if args.start is None else load_bundle(args.start)
+    recipe = _recipe(args, start)
+    folder = Path(args.checkpoints) if args.checkpoints else out.with_name(out.name + ".training")
+    with TrainingProgress() as progress:
+        progress.stage(f"loading {args.dataset}")
+        tracks = load_dataset(args.dataset, args.root, **_options(args.option))
+        bundle = run_recipe(
+            recipe, tracks, device, folder, args.resume, report=progress.report, stage=progress.stage
+        )
+    digest = save_bundle(bundle, out)
+    CheckpointFolder(folder, recipe.settings, "").clear()
+    if args.json:
+        print(json.dumps({**bundle.meta.as_dict(), "hash": digest}, indent=1))
+    else:
+        size = os.path.getsize(out) / 1e6
+        print(f"{out}: {bundle.networks} networks, {bundle.classes} classes, {size:.1f} MB, {digest[:12]}")
+        print(f"default fuser {bundle.meta.default_fuser}; `lla-fusion info {out}` shows the scores")
+    return 0
+
+
+def _recipe(args: argparse.Namespace, start: Any) -> Any:
+    from lla_fusion_ros.calibration.assemble import CalibrationOptions
+    from lla_fusion_ros.networks import Normalisation
+    from lla_fusion_ros.training.recipe import Recipe
+    from lla_fusion_ros.training.settings import TrainSettings
+
+    if start is not None:  # what the networks were made for must stay as it is
+        architecture, margin = start.meta.architecture, start.meta.crop_margin
+        normalisation, members = start.normalisation(), start.networks
+    else:
+        architecture, margin, members = _architecture(args), args.margin, args.members
+        normalisation = Normalisation(gray=architecture.get("image_channels") == 1)
+    settings = TrainSettings(
+        architecture=architecture,
+        margin=margin,
+        members=members,
+        epochs=args.epochs,
+        batch=args.batch,
+        learning_rate=args.learning_rate,
+        prior_precision=args.prior,
+        label_smoothing=args.label_smoothing,
+        averaging=args.averaging,
+        clean=args.clean,
+        hard=args.hard,
+        outliers=args.outliers,
+        repulsion=args.repulsion,
+        seed=args.seed,
+        normalisation=normalisation,
+    )
+    calibration = CalibrationOptions(
+        cross=args.cross, half=args.half_weights, test=not args.no_test, seed=args.seed
+    )
+    fractions = _numbers("--fractions", args.fractions, float)
+    return Recipe(
+        settings,
+        calibration,
+        holdout=tuple(_numbers("--holdout", args.holdout, int)),
+        fractions=fractions,  # type: ignore[arg-type]
+        split_seed=args.split_seed,
+        start=start,
+        command=shlex.join(["lla-fusion", *sys.argv[1:]]),
+    )
+
+
+def _architecture(args: argparse.Namespace) -> dict[str, Any]:
+    architecture: dict[str, Any] = {"name": args.network, "size": args.size or 32}
+    if args.channels:
+        architecture["channels"] = _numbers("--channels", args.channels, int)
+    if args.width:
+        architecture["width"] = args.width
+    if args.network == "dense":
+        architecture["image_channels"] = 1
+    return architecture
+
+
+def _numbers(name: str, text: str, kind: type) -> list[Any]:
+    from lla_fusion_ros.errors import InputError
+
+    try:
+        return [kind(word) for word in text.split(",") if word.strip()]
+    except ValueError:
+        raise InputError(f"{name} {text!r} is not a list of numbers separated by commas") from None
+
+
+def _options(words: list[str]) -> dict[str, Any]:
+    """NAME=VALUE, numbers read as numbers."""
+    from lla_fusion_ros.errors import InputError
+
+    options = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise InputError(f"--option {word!r} must be NAME=VALUE")
+        try:
+            options[name] = json.loads(value)
+        except json.JSONDecodeError:
+            options[name] = value
+    return options
