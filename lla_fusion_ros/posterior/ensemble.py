@@ -86,7 +86,7 @@ class EnsemblePosterior:
         return np.ascontiguousarray(columns).reshape(self.networks, self.features, -1)
 
     @cached_property
-    def _whitened_cross(self) -> np.ndarray:
+    def whitened_cross(self) -> np.ndarray:
         """G_ce = L_c^-1 B_ce L_e^-T, identity for c = e.   [networks, networks, classes, D, D]"""
         assert self.cross is not None
         inverse = self.inverse_factors()
@@ -129,7 +129,7 @@ class EnsemblePosterior:
         v, w = self.footprint(first), self.footprint(second)
         if self.cross is not None:
             return self.temperature * np.einsum(
-                "...cmd,cemdf,...emf->...cem", v, self._whitened_cross, w, optimize=True
+                "...cmd,cemdf,...emf->...cem", v, self.whitened_cross, w, optimize=True
             )
         same = np.einsum("...cmd,...cmd->...cm", v, w)
         out = np.zeros((*same.shape[:-2], self.networks, self.networks, self.classes))
@@ -151,7 +151,7 @@ class EnsemblePosterior:
             if self.cross is None:
                 continue
             for e in range(c):
-                block = prints[c] @ self._whitened_cross[c, e] @ prints[e].swapaxes(-1, -2)
+                block = prints[c] @ self.whitened_cross[c, e] @ prints[e].swapaxes(-1, -2)
                 out[:, c, :, e] = block
                 out[:, e, :, c] = block.swapaxes(-1, -2)
         side = self.networks * views

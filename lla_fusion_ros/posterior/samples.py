@@ -2,7 +2,8 @@
 
 theta^(k) = theta + delta^(k) with delta^(k) ~ N(0, T_theta A_m^-1); a last layer is linear, so the logits of
 any view under sample k are its logits plus delta^(k) phi, and no network runs again. One sample is shared by
-all views of a network, whatever the camera or time: that is what makes views correlated.
+all views of a network, whatever the camera or time: that is what makes views correlated. The sampled logits
+of all views and networks together are hence samples of zeta ~ N(zeta, R) (eq. fusion_prud_is).
 """
 
 from __future__ import annotations
@@ -10,19 +11,26 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from lla_fusion_ros.pmf import Cloud, softmax
+from lla_fusion_ros.pmf import Cloud, softmax, square_root
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
 
 def parameter_deviations(posterior: EnsemblePosterior, samples: int = 64, seed: int = 0) -> np.ndarray:
-    """delta^(k) of every last layer; networks independent.   [networks, samples, classes, D]"""
-    rng = np.random.default_rng(seed)
-    shape = (posterior.networks, posterior.classes, posterior.features, samples)
-    noise = rng.standard_normal(shape)
-    out = np.empty((posterior.networks, samples, posterior.classes, posterior.features))
+    """delta^(k) of every last layer, correlated between networks where the posterior says so.
+
+    delta_m = sqrt(T_theta) L_m^-T e with e standard normal; across networks e has the covariance G of
+    `EnsemblePosterior.whitened_cross`.   [networks, samples, classes, D]
+    """
+    networks, classes, size = posterior.networks, posterior.classes, posterior.features
+    noise = np.random.default_rng(seed).standard_normal((classes, samples, networks * size))
+    if posterior.cross is not None:
+        joint = posterior.whitened_cross.transpose(2, 0, 3, 1, 4).reshape(classes, networks * size, -1)
+        noise = noise @ square_root(joint).swapaxes(-1, -2)
+    noise = noise.reshape(classes, samples, networks, size)
+    out = np.empty((networks, samples, classes, size))
     for network, factors in enumerate(np.asarray(posterior.factors, np.float64)):
         for m, factor in enumerate(factors):
-            out[network, :, m] = solve_triangular(factor, noise[network, m], lower=True, trans="T").T
+            out[network, :, m] = solve_triangular(factor, noise[m, :, network].T, lower=True, trans="T").T
     return np.sqrt(posterior.temperature) * out
 
 

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from lla_fusion_ros.pmf import monte_carlo
+from lla_fusion_ros.posterior.cross import CrossSum
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.posterior.samples import parameter_cloud, parameter_deviations
 from lla_fusion_ros.posterior.torch_variance import BLOCKS_FROM, TorchVariance
@@ -47,6 +48,23 @@ def test_views_of_one_network_share_their_parameter_sample():
     points = parameter_cloud(np.zeros((2, 2, 3)), twice, deviations).points
     np.testing.assert_array_equal(points[0], points[1])
     np.testing.assert_array_equal(deviations, parameter_deviations(posterior, samples=8))
+
+
+@pytest.mark.parametrize("cross", [False, True])
+def test_sampled_logits_of_all_views_and_networks_have_the_covariance_r(cross):
+    """Eq. fusion_prud_is: one parameter sample for all views is a sample of the stacked zeta."""
+    rng = np.random.default_rng(6)
+    phi = rng.normal(size=(50, 2, 4))
+    phi[:, 1] += phi[:, 0]
+    total = CrossSum(2, 3, 4)
+    total.add(rng.normal(size=(50, 2, 3)), phi)
+    posterior = total.finish(0.5) if cross else total.finish(0.5).independent()
+    views = rng.normal(size=(3, 2, 4))
+    shifts = np.einsum("lcd,ckmd->mclk", views, parameter_deviations(posterior, samples=40_000))
+    stacked = shifts.reshape(3, 6, -1)  # networks outermost, then views
+    sampled = stacked @ stacked.swapaxes(-1, -2) / 40_000
+    expected = posterior.joint_covariance(views)
+    np.testing.assert_allclose(sampled, expected, atol=0.03 * expected.max())
 
 
 def test_temperature_zero_means_no_deviation():
