@@ -1,0 +1,287 @@
+"""The perception node inside the test's process, talked to over DDS with stock messages."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from diagnostic_msgs.msg import DiagnosticArray
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from rcl_interfaces.srv import DescribeParameters
+from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import Image
+from std_srvs.srv import Trigger
+from vision_msgs.msg import Detection2DArray, LabelInfo
+
+from lla_fusion_ros.bundle import save_bundle
+from lla_fusion_ros.crops import Pixels, cut_crops
+from lla_fusion_ros.errors import InputError, LlaFusionError
+from lla_fusion_ros.pipeline import Classifier, FusionEngine, Observation
+from lla_fusion_ros.ros.perception_node import PerceptionNode
+from support.camera import SECOND, START, CameraOnGraph, counted, pmf_of, stamp_of
+from support.ros import LATCHED
+from support.tiny_bundle import tiny_bundle
+
+BOXES = np.array([[20.0, 20, 16, 16], [60, 40, 20, 12]])
+IDS = ("a", "b")
+TENTH = SECOND // 10
+
+
+def scene(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 255, (60, 80, 3), np.uint8)
+
+
+@pytest.fixture(scope="module")
+def bundle():
+    return tiny_bundle()
+
+
+@pytest.fixture(scope="module")
+def model(bundle, tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "tiny.safetensors"
+    save_bundle(bundle, path)
+    return str(path)
+
+
+@pytest.fixture
+def make_node(ros_graph, model):
+    nodes = []
+
+    def make(**parameters) -> PerceptionNode:
+        values = {"model": model, "cameras": ["left", "right"], **parameters}
+        overrides = [Parameter(name, value=value) for name, value in values.items()]
+        node = ros_graph.add(PerceptionNode(parameter_overrides=overrides))
+        nodes.append(node)
+        return node
+
+    yield make
+    for node in nodes:
+        node.stop()
+
+
+@pytest.fixture
+def listener(ros_graph):
+    return ros_graph.node("listener")
+
+
+def connect(graph, listener, camera, topic="/fused_classes"):
+    """Wait until both directions are discovered; returns what arrives on the topic."""
+    received = graph.collect(listener, Detection2DArray, topic, 100)
+    graph.wait_for_subscribers(camera.images)
+    graph.wait_for_subscribers(camera.detections)
+    graph.wait_for_publishers(listener, topic)
+    return received
+
+
+def reference(bundle, frames):
+    """What the core gives for the same frames, without any message."""
+    classifier, engine = Classifier(bundle, "cpu"), FusionEngine(bundle)
+    result = []
+    for camera, stamp, image, ids, boxes in frames:
+        crops = cut_crops(Pixels(image, "rgb"), boxes, bundle.input_size, bundle.crop_margin)
+        result.append(engine.update(Observation(camera, stamp, ids, classifier(crops))))
+    return result
+
+
+def test_stock_subscribers_read_the_numbers_of_the_core_and_late_ones_get_labels(
+    ros_graph, make_node, listener, bundle
+):
+    make_node().start()
+    cameras = [CameraOnGraph(listener, "left"), CameraOnGraph(listener, "right", "png")]
+    connect(ros_graph, listener, cameras[1])
+    received = connect(ros_graph, listener, cameras[0])
+    frames = [
+        (camera.name, START + step * TENTH, scene(step), IDS, BOXES)
+        for step in range(4)
+        for camera in cameras
+    ]
+    for index, (_, stamp, image, ids, boxes) in enumerate(frames):
+        cameras[index % 2].send(stamp, image, ids, boxes)
+        ros_graph.spin_until(lambda count=index + 1: len(received) == count, what="the fused frame")
+    for message, expected, frame in zip(received, reference(bundle, frames), frames, strict=True):
+        assert (message.header.frame_id, stamp_of(message)) == (frame[0], frame[1])
+        assert tuple(detection.id for detection in message.detections) == expected.ids == IDS
+        for row, detection in enumerate(message.detections):
+            scores = [result.hypothesis.score for result in detection.results]
+            assert scores == sorted(scores, reverse=True) and len(scores) == bundle.classes
+            assert abs(sum(scores) - 1) < 1e-6
+            np.testing.assert_allclose(pmf_of(detection), expected.pmf[row], atol=1e-5)
+            assert (detection.bbox.center.position.x, detection.bbox.size_y) == (BOXES[row, 0], BOXES[row, 3])
+    labels = ros_graph.collect(listener, LabelInfo, "/fused_classes/label_info", LATCHED)
+    ros_graph.spin_until(lambda: labels, what="the latched labels")
+    assert [entry.class_name for entry in labels[0].class_map] == list(bundle.class_names)
+
+
+def test_bad_messages_are_counted_and_the_next_good_frame_is_right(ros_graph, make_node, listener, bundle):
+    make_node().start()
+    camera = CameraOnGraph(listener, "left")
+    received = connect(ros_graph, listener, camera)
+    diagnostics = ros_graph.collect(listener, DiagnosticArray, "/diagnostics", 100)
+    camera.images.publish(Image(height=100_000, width=100_000, encoding="rgb8", step=300_000))
+    camera.detections.publish(Detection2DArray())  # stamp zero, as the image above: they pair
+    lying = Image(height=60, width=80, encoding="rgb8", step=240, data=bytes(60))
+    lying.header.stamp.sec = 1
+    camera.images.publish(lying)
+    camera.send_boxes(SECOND, IDS, BOXES)
+    camera.send(START, scene(0), ("", "nan", "huge", "a"), [BOXES[0], [np.nan] * 4, [9e9] * 4, BOXES[0]])
+    ros_graph.spin_until(lambda: received, what="the good frame after the bad ones")
+    assert [detection.id for detection in received[0].detections] == ["a"]
+    (expected,) = reference(bundle, [("left", START, scene(0), ("a",), BOXES[:1])])
+    np.testing.assert_allclose(pmf_of(received[0].detections[0]), expected.pmf[0], atol=1e-5)
+    for reason, count in (("bad_image", 2), ("empty_id", 1), ("box_not_finite", 1), ("box_absurd", 1)):
+        ros_graph.spin_until(
+            lambda key=f"dropped_{reason}", count=count: counted(diagnostics, "left", key) == count,
+            what=f"{count} {reason} in the diagnostics",
+        )
+
+
+def test_parameters_describe_themselves_and_bad_changes_are_refused_with_a_reason(
+    ros_graph, make_node, listener
+):
+    make_node().start()
+    request = DescribeParameters.Request(names=["sync_tolerance", "fuser", "queue_depth", "model"])
+    answer = ros_graph.call(listener, DescribeParameters, "/perception/describe_parameters", request)
+    assert all(descriptor.description for descriptor in answer.descriptors)
+    assert answer.descriptors[0].floating_point_range[0].to_value == 1.0
+    assert ros_graph.set_parameter("perception", "fuser", "last").successful
+    for name, value, says in (
+        ("fuser", "no_such_fuser", "no_such_fuser"),
+        ("window", 0, "window"),
+        ("track_id_scope", "planet", "planet"),
+        ("clock_jump", 0.2, "clock_jump"),
+        ("model", "other.safetensors", "cannot change"),
+        ("device", "cuda", "cannot change"),
+        ("cameras", ["third"], "cannot change"),
+    ):
+        result = ros_graph.set_parameter("perception", name, value)
+        assert not result.successful and says in result.reason, (name, result.reason)
+
+
+def test_a_change_of_fuser_takes_effect_on_the_next_frame_and_reset_forgets(
+    ros_graph, make_node, listener, bundle
+):
+    make_node(fuser="mean_pmf").start()
+    camera = CameraOnGraph(listener, "left")
+    received = connect(ros_graph, listener, camera)
+
+    def send(step: int) -> np.ndarray:
+        camera.send(START + step * TENTH, scene(step), IDS, BOXES)
+        ros_graph.spin_until(lambda: len(received) == step + 1, what="the fused frame")
+        return np.array([pmf_of(detection) for detection in received[-1].detections])
+
+    def alone(step: int) -> np.ndarray:
+        return reference(bundle, [("left", START + step * TENTH, scene(step), IDS, BOXES)])[0].pmf
+
+    send(0)
+    assert not np.allclose(send(1), alone(1), atol=1e-5)  # two frames are fused
+    assert ros_graph.set_parameter("perception", "fuser", "last").successful
+    np.testing.assert_allclose(send(2), alone(2), atol=1e-5)
+    assert ros_graph.set_parameter("perception", "fuser", "mean_pmf").successful
+    send(3)
+    assert ros_graph.call(listener, Trigger, "/perception/reset", Trigger.Request()).success
+    np.testing.assert_allclose(send(4), alone(4), atol=1e-5)
+
+
+def test_a_silent_camera_is_reported_and_the_other_goes_on(ros_graph, make_node, listener):
+    make_node(silent_after=0.3).start()
+    left = CameraOnGraph(listener, "left")
+    received = connect(ros_graph, listener, left)
+    diagnostics = ros_graph.collect(listener, DiagnosticArray, "/diagnostics", 100)
+
+    def says(camera: str, text: str) -> bool:
+        statuses = [status for message in diagnostics for status in message.status]
+        return any(status.name.endswith(f"camera {camera}") and text in status.message for status in statuses)
+
+    ros_graph.spin_until(lambda: says("right", "nothing received yet"), what="the silent camera")
+    left.send(START, scene(0), IDS, BOXES)
+    ros_graph.spin_until(lambda: received, what="the fused frame of the other camera")
+    ros_graph.spin_until(lambda: says("left", "silent for"), what="the camera that fell silent")
+
+
+def test_annotated_images_and_views_are_made_only_while_somebody_listens(ros_graph, make_node, listener):
+    make_node().start()
+    camera = CameraOnGraph(listener, "left")
+    received = connect(ros_graph, listener, camera)
+    camera.send(START, scene(0), IDS, BOXES)
+    ros_graph.spin_until(lambda: received, what="the fused frame")
+    annotated = ros_graph.collect(listener, Image, "/left/annotated", 10)
+    embeddings = ros_graph.collect(listener, Image, "/left/views/embeddings", 10)
+    ros_graph.wait_for_publishers(listener, "/left/annotated")
+    step = 0
+    while not (annotated and embeddings):  # until the node has discovered this subscription
+        step += 1
+        camera.send(START + step * TENTH, scene(0), IDS, BOXES)
+        ros_graph.spin_until(lambda count=step + 1: len(received) == count, what="the fused frame")
+    drawn = np.frombuffer(annotated[0].data, np.uint8).reshape(60, 80, 3)
+    assert annotated[0].encoding == "bgr8" and (drawn != scene(0)[..., ::-1]).any()
+    assert embeddings[0].encoding == "32FC1" and embeddings[0].height == len(IDS)
+
+
+def test_the_lifecycle_can_be_managed_from_outside(ros_graph, make_node, listener):
+    make_node(autostart=False)
+    camera = CameraOnGraph(listener, "left")
+
+    def change(transition: int) -> None:
+        request = ChangeState.Request(transition=Transition(id=transition))
+        assert ros_graph.call(listener, ChangeState, "/perception/change_state", request).success
+
+    def state() -> str:
+        answer = ros_graph.call(listener, GetState, "/perception/get_state", GetState.Request())
+        return answer.current_state.label
+
+    assert state() == "unconfigured"
+    assert ros_graph.set_parameter("perception", "silent_after", 2.0).successful  # free before configure
+    change(Transition.TRANSITION_CONFIGURE)
+    change(Transition.TRANSITION_ACTIVATE)
+    received = connect(ros_graph, listener, camera)
+    camera.send(START, scene(0), IDS, BOXES)
+    ros_graph.spin_until(lambda: received, what="a fused frame while active")
+    change(Transition.TRANSITION_DEACTIVATE)
+    assert state() == "inactive"
+    ros_graph.spin_until(lambda: camera.images.get_subscription_count() == 0, what="no subscription left")
+    change(Transition.TRANSITION_CLEANUP)
+    change(Transition.TRANSITION_CONFIGURE)
+    change(Transition.TRANSITION_ACTIVATE)
+    ros_graph.wait_for_subscribers(camera.images)
+    ros_graph.wait_for_subscribers(camera.detections)
+    ros_graph.wait_for_publishers(listener, "/fused_classes")
+    camera.send(START, scene(0), IDS, BOXES)
+    ros_graph.spin_until(lambda: len(received) == 2, what="a fused frame after a new start")
+
+
+def test_a_best_effort_camera_is_heard_without_any_setting(ros_graph, make_node, listener):
+    make_node().start()
+    sensor_qos = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
+    camera = CameraOnGraph(listener, "left", qos=sensor_qos)
+    received = connect(ros_graph, listener, camera)
+    camera.send(START, scene(0), IDS, BOXES)
+    ros_graph.spin_until(lambda: received, what="the fused frame")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "says"),
+    [
+        ({"model": "/nowhere/x.safetensors"}, "/nowhere/x.safetensors"),
+        ({"device": "cuda:7"}, "CUDA"),
+        ({"device": "abacus"}, "abacus"),
+        ({"fuser": "no_such_fuser"}, "no_such_fuser"),
+    ],
+)
+def test_a_node_that_cannot_work_refuses_to_start_with_a_sentence(make_node, parameters, says):
+    with pytest.raises(LlaFusionError, match=says):
+        make_node(**parameters).start()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "says"),
+    [
+        ({"sync_tolerance": -1.0}, "sync_tolerance"),
+        ({"window": "ten"}, "window"),
+        ({"cameras": ["a", "a"]}, "cameras"),
+        ({"image_transport": "pigeon"}, "pigeon"),
+    ],
+)
+def test_a_bad_parameter_is_refused_at_start_with_its_name(make_node, parameters, says):
+    with pytest.raises(InputError, match=says):
+        make_node(**parameters)
