@@ -1,0 +1,49 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`. `make help` lists the rest.
+BIN := .venv/bin
+PYTHON ?=
+
+# Left by the ROS wheels of another virtual environment, these would make this one load the other's libraries.
+ifdef _ROS_WHEELS_BOOTSTRAP_COMPLETE
+unexport _ROS_WHEELS_BOOTSTRAP_COMPLETE LD_LIBRARY_PATH
+endif
+# Two test processes share the cores; threads of their own would only fight.
+export OMP_NUM_THREADS ?= 1
+export OMP_WAIT_POLICY ?= passive
+
+.PHONY: help setup demo test lint format bench faults clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    set up, then show the whole thing on a live ROS 2 graph"
+	@echo "make test    set up, then check style and types and run all tests"
+	@echo "make setup   only bring .venv up to date"
+	@echo "make lint    style and types only          make format  rewrite to the style"
+	@echo "make bench   speed and memory              make faults  only the tests of broken input and dying nodes"
+	@echo "make clean   remove .venv and everything built"
+
+setup:
+	@PYTHON="$(PYTHON)" sh tools/setup.sh
+
+demo: setup
+	@$(BIN)/lla-fusion demo $(ARGS)
+
+test: lint
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -q $(ARGS)
+
+lint: setup
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy
+
+format: setup
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: setup
+	@$(BIN)/lla-fusion bench $(ARGS)
+
+faults: setup
+	@$(BIN)/python -m pytest -q -m faults $(ARGS)
+
+clean:
+	rm -rf .venv build install log demo_out *.egg-info .mypy_cache .ruff_cache .pytest_cache

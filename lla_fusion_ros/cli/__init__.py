@@ -1,0 +1,1 @@
+"""The command line: one file per verb, each a few lines over the library. Only this folder prints."""

@@ -1,0 +1,65 @@
+"""Build of the package, for colcon (`ament_python`) and for pip. Pinned versions: constraints.txt."""
+
+import re
+from glob import glob
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+NAME = "lla_fusion_ros"
+VERSION = re.search(r'__version__ = "(.+?)"', Path(NAME, "__init__.py").read_text()).group(1)
+
+# `ros2 run lla_fusion_ros <name>`; the file of each is lla_fusion_ros/ros/<name>_node.py.
+EXECUTABLES = ["bag_player", "class_fusion", "crop_classifier", "perception"]
+
+setup(
+    name=NAME,
+    version=VERSION,
+    description="Calibrated class distributions for tracked objects, over all cameras and all frames",
+    maintainer="lla_fusion_ros maintainers",
+    maintainer_email="maintainers@lla-fusion.invalid",
+    license="Apache-2.0",
+    python_requires=">=3.10",
+    packages=find_packages(include=[NAME, f"{NAME}.*"]),
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
+        (f"share/{NAME}", ["package.xml"]),
+        (f"share/{NAME}/launch", sorted(glob("launch/*.launch.py"))),
+        (f"share/{NAME}/config", sorted(glob("config/*.yaml"))),
+        (f"share/{NAME}/models", sorted(glob("models/*.safetensors"))),
+    ],
+    install_requires=[
+        "lz4",
+        "matplotlib>=3.5",
+        "numpy>=1.21",
+        "opencv-python-headless>=4.5",
+        "psutil>=5.8",
+        "PyYAML>=5.4",
+        "rich>=11",
+        "rosbags>=0.11",
+        "safetensors>=0.4",
+        "scipy>=1.8",
+        "torch>=2.1",
+    ],
+    extras_require={
+        "test": [
+            "colcon-ros",
+            "colcon-test-result",
+            "hypothesis",
+            "mypy",
+            "pytest>=7.4",
+            "pytest-timeout",
+            "pytest-xdist",
+            "ruff",
+            "scikit-learn",
+            "types-PyYAML",
+        ],
+    },
+    zip_safe=True,
+    entry_points={
+        "console_scripts": [
+            f"lla-fusion = {NAME}.cli.main:main",
+            *(f"{name} = {NAME}.ros.{name}_node:main" for name in EXECUTABLES),
+        ],
+    },
+)

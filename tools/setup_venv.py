@@ -1,0 +1,244 @@
+"""Brings the virtual environment in .venv to what the project needs, from nothing or from any half-way state.
+
+Without a sourced ROS 2: ROS 2 Jazzy from wheels, the package and its tools, and vision_msgs built from
+interfaces/. With one (ROS_DISTRO set): an environment on top of it that uses its rclpy and vision_msgs;
+nothing is built. Each step leaves a stamp with a hash of what went into it, so that a second run has nothing
+to do and a changed input repeats just its step and those after it. Standard library only.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from setup_progress import Progress, SetupError, clean_environment  # noqa: E402
+from setup_vision_msgs import build_vision_msgs  # noqa: E402
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+WHEELS = ROOT / "tools" / "setup_ros_wheels.txt"
+CONSTRAINTS = ROOT / "constraints.txt"
+INTERFACES = ROOT / "interfaces" / "vision_msgs"
+NEEDED_GIGABYTES = 3.0
+APT = "Debian, Ubuntu: sudo apt install"
+
+# Tools whose versions matter for what the checks say, and torch, whose newest version may weigh gigabytes.
+# On top of a sourced ROS everything else has to fit what ROS brings, first of all its numpy.
+PINNED_ON_ROS = ("mypy", "ruff", "torch")
+
+Step = tuple[str, str, str, Callable[[Progress], None]]  # key, title, hash of the inputs, what to do
+
+
+def main() -> int:
+    try:
+        set_up()
+    except SetupError as error:
+        print(f"Set-up failed: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nSet-up interrupted; the next run goes on from here.", file=sys.stderr)
+        return 130
+    return 0
+
+
+def set_up() -> None:
+    """Do the steps whose stamps are missing or out of date."""
+    lock = os.open(ROOT, os.O_RDONLY)  # released by the kernel when this process ends, however it ends
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    distribution = os.environ.get("ROS_DISTRO", "")
+    steps = ros_steps(distribution) if distribution else wheel_steps()
+    first = next((n for n, step in enumerate(steps) if read_stamp(step[0]) != step[2]), None)
+    if first is None:
+        return
+    check_machine(builds=not distribution)
+    begin = time.monotonic()
+    source = f"the sourced ROS 2 {distribution}" if distribution else "ROS 2 Jazzy from wheels"
+    print(f"Setting up .venv with {source}; only the first time takes minutes.", flush=True)
+    progress = Progress(len(steps) - first, VENV / "setup.log")
+    for key, title, inputs, action in steps[first:]:
+        stamp_path(key).unlink(missing_ok=True)
+        progress.start(title)
+        action(progress)
+        write_stamp(key, inputs)
+    print(f"Set up in {time.monotonic() - begin:.0f} s.", flush=True)
+
+
+def wheel_steps() -> list[Step]:
+    requirements = digest([WHEELS, CONSTRAINTS, ROOT / "setup.py", ROOT / "setup.cfg"])
+    interfaces = digest(sorted(path for path in INTERFACES.rglob("*") if path.is_file()), requirements)
+    modules = ("rclpy", "vision_msgs.msg", "torch", "cv2", "lla_fusion_ros")
+    return [
+        ("venv", "Python environment", identity(""), lambda _: make_venv(on_ros=False)),
+        ("packages", "packages: ROS 2 Jazzy, torch, tools", requirements, install_wheels),
+        (
+            "vision_msgs",
+            "vision_msgs, built from interfaces/",
+            interfaces,
+            lambda progress: build_vision_msgs(INTERFACES, VENV, progress),
+        ),
+        (
+            "check",
+            "check that everything imports",
+            interfaces,
+            lambda progress: check_imports(progress, modules),
+        ),
+    ]
+
+
+def ros_steps(distribution: str) -> list[Step]:
+    requirements = digest(
+        [CONSTRAINTS, ROOT / "setup.py", ROOT / "setup.cfg"], os.environ.get("AMENT_PREFIX_PATH", "")
+    )
+    modules = ("torch", "cv2", "lla_fusion_ros", "rclpy", "vision_msgs.msg")
+    return [
+        ("venv", "Python environment", identity(distribution), lambda _: make_venv(on_ros=True)),
+        ("packages", "packages that ROS does not bring", requirements, install_on_ros),
+        (
+            "check",
+            "check that everything imports",
+            requirements,
+            lambda progress: check_imports(progress, modules),
+        ),
+    ]
+
+
+def check_machine(builds: bool) -> None:
+    """Say in one sentence what is missing before minutes are spent."""
+    free = shutil.disk_usage(ROOT).free / 1e9
+    if free < NEEDED_GIGABYTES and read_stamp("packages") is None:
+        raise SetupError(
+            f"{NEEDED_GIGABYTES:g} GB of disk are needed and {free:.1f} GB are free; make room in {ROOT}"
+        )
+    if not builds:
+        return
+    for names, package in [
+        (("c++", "g++"), "g++"),
+        (("cc", "gcc"), "gcc"),
+        (("cmake",), "cmake"),
+        (("make",), "make"),
+    ]:
+        if not any(shutil.which(name) for name in names):
+            raise SetupError(f"{names[-1]} is missing; install it ({APT} {package})")
+    if not Path(sysconfig.get_paths()["include"], "Python.h").is_file():
+        raise SetupError(f"Python.h of {sys.executable} is missing; install it ({APT} python3-dev)")
+
+
+def make_venv(on_ros: bool) -> None:
+    """A fresh environment, in place of whatever stood there."""
+    if VENV.exists():
+        print(
+            "      removing the .venv that is unfinished or made for another Python, folder or ROS",
+            flush=True,
+        )
+        shutil.rmtree(VENV)
+    options = ["--system-site-packages"] if on_ros else []
+    made = subprocess.run(
+        [sys.executable, "-m", "venv", *options, str(VENV)],
+        capture_output=True,
+        text=True,
+        env=clean_environment(),
+    )
+    if made.returncode != 0:
+        shutil.rmtree(VENV, ignore_errors=True)
+        if "ensurepip" in made.stdout + made.stderr:
+            raise SetupError(f"Python's venv is missing; install it ({APT} python3-venv)")
+        raise SetupError(
+            f"`{sys.executable} -m venv {VENV}` failed: {(made.stderr or made.stdout).strip()[-300:]}"
+        )
+
+
+def install_wheels(progress: Progress) -> None:
+    # setuptools first: the package is then built with it, not with another one in a throw-away environment.
+    pip(progress, ["setuptools"], CONSTRAINTS)
+    pip(progress, ["-r", str(WHEELS), "--editable", f"{ROOT}[test]"], CONSTRAINTS)
+
+
+def install_on_ros(progress: Progress) -> None:
+    """Only what is missing; above all, numpy stays the one that ROS's message packages were compiled with."""
+    pins = [line for line in CONSTRAINTS.read_text().splitlines() if line.partition("==")[0] in PINNED_ON_ROS]
+    numpy_version = subprocess.run(
+        [PYTHON, "-c", "import numpy; print(numpy.__version__)"],
+        capture_output=True,
+        text=True,
+        env=clean_environment(),
+    ).stdout.strip()
+    if numpy_version:
+        pins.append(f"numpy=={numpy_version}")
+    constraints = VENV / "constraints-on-ros.txt"
+    constraints.write_text("\n".join(pins) + "\n")
+    pip(progress, ["setuptools<80"], constraints)  # colcon needs the `develop` command of the older ones
+    pip(progress, ["--editable", f"{ROOT}[test]"], constraints)
+
+
+def pip(progress: Progress, arguments: list[str], constraints: Path) -> None:
+    forget_half_installed_packages()
+    command = [PYTHON, "-m", "pip", "install", "--no-build-isolation", "--disable-pip-version-check"]
+    # Compiling thousands of modules, of which few are ever imported, would take a minute.
+    command += ["--no-compile", "--progress-bar", "off", "--constraint", constraints, *arguments]
+    progress.run(command, clean_environment(), "pip could not install the packages; read the lines above")
+
+
+def forget_half_installed_packages() -> None:
+    """pip takes a package for installed once its metadata is there, even if it was killed while copying.
+
+    INSTALLER is the last file it adds, so metadata without it belongs to such a package, and goes.
+    """
+    for metadata in VENV.glob("lib/python*/site-packages/*.dist-info"):
+        if not (metadata / "INSTALLER").is_file():
+            shutil.rmtree(metadata)
+
+
+def check_imports(progress: Progress, modules: Iterable[str]) -> None:
+    for module in modules:
+        top = module.partition(".")[0]
+        remedy = "`make clean` and try again"
+        if os.environ.get("ROS_DISTRO") and top in ("rclpy", "vision_msgs"):
+            remedy = f"sudo apt install ros-{os.environ['ROS_DISTRO']}-{top.replace('_', '-')}"
+        command = [PYTHON, "-c", f"import {module}"]
+        progress.run(command, clean_environment(), f"{top} cannot be imported; {remedy}")
+
+
+def identity(distribution: str) -> str:
+    """What a virtual environment cannot outlive: another place, another Python, another ROS."""
+    return digest([], f"{VENV} {sys.version} {sys.base_prefix} {distribution}")
+
+
+def digest(paths: Iterable[Path], more: str = "") -> str:
+    total = hashlib.sha256(more.encode())
+    for path in paths:
+        total.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return total.hexdigest()
+
+
+def stamp_path(key: str) -> Path:
+    return VENV / "stamps" / f"{key}.json"
+
+
+def read_stamp(key: str) -> str | None:
+    try:
+        return json.loads(stamp_path(key).read_text())["inputs"]
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def write_stamp(key: str, inputs: str) -> None:
+    path = stamp_path(key)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_suffix(".new")
+    fresh.write_text(json.dumps({"inputs": inputs}))
+    fresh.replace(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
