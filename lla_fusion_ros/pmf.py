@@ -10,7 +10,6 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.special import ndtri, xlogy
-from scipy.stats import qmc
 
 from lla_fusion_ros.errors import InputError
 
@@ -58,6 +57,8 @@ def normal_points(samples: int, dimensions: int) -> np.ndarray:
     if samples < 1:
         raise InputError(f"samples is {samples}, it must be at least 1")
     power = int(np.ceil(np.log2(samples)))  # a Sobol set is balanced for powers of two; the rest is cut off
+    from scipy.stats import qmc  # takes most of a second: only for those who sample
+
     points = ndtri(qmc.Sobol(dimensions, scramble=True, seed=0).random_base2(power)[:samples])
     points.flags.writeable = False
     return points
