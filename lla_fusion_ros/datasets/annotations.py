@@ -25,17 +25,22 @@ class Annotation:
     box: tuple[float, float, float, float]
 
 
-def class_folders(root: Path, expected: int, what: str) -> list[Path]:
-    """The folders 00000 … of all classes, in order; DatasetError names those that are missing."""
-    folders = [root / f"{number:05d}" for number in range(expected)]
-    missing = [folder.name for folder in folders if not folder.is_dir()]
-    if missing:
+def class_folders(root: Path, expected: int, what: str, complete: bool = True) -> list[tuple[int, Path]]:
+    """The class folders 00000 … with their numbers; DatasetError names those that are missing.
+
+    Args:
+        complete: all classes must be there; otherwise some of them will do.
+    """
+    folders = [(number, root / f"{number:05d}") for number in range(expected)]
+    found = [(number, folder) for number, folder in folders if folder.is_dir()]
+    if len(found) < (expected if complete else 1):
+        missing = [folder.name for _, folder in folders if not folder.is_dir()]
         shown = ", ".join(missing[:5]) + (" …" if len(missing) > 5 else "")
         raise DatasetError(
             f"{what} is incomplete: expected {expected} class folders 00000 to {expected - 1:05d} in "
             f"'{root}', missing {len(missing)} ({shown})"
         )
-    return folders
+    return found
 
 
 def read_annotations(folder: Path, class_id: int) -> list[Annotation]:

@@ -64,7 +64,7 @@ def load_gtsrb(root: Path) -> TrackSet:
     """All training tracks: `root` is the folder GTSRB, or any folder between it and the class folders."""
     images = _images_folder(root)
     tracks: list[Track] = []
-    for class_id, folder in enumerate(class_folders(images, len(CLASS_NAMES), "GTSRB")):
+    for class_id, folder in class_folders(images, len(CLASS_NAMES), "GTSRB"):
         tracks.extend(read_tracks(folder, class_id))
     return TrackSet("gtsrb", CLASS_NAMES, tuple(tracks), digest_tracks(CLASS_NAMES, tracks))
 

@@ -7,13 +7,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lla_fusion_ros.datasets.belgium import load_belgium
+from lla_fusion_ros.datasets.cifar10 import load_cifar10
+from lla_fusion_ros.datasets.folders import load_folders
 from lla_fusion_ros.datasets.gtsrb import load_gtsrb
+from lla_fusion_ros.datasets.mnist import load_fashion_mnist, load_mnist
 from lla_fusion_ros.datasets.types import TrackSet
 from lla_fusion_ros.errors import DatasetError, InputError
 from lla_fusion_ros.signworld.tracks import load_signworld
 
 _LOADERS: dict[str, Callable[..., TrackSet]] = {
     "gtsrb": load_gtsrb,
+    "belgiumtsc": load_belgium,
+    "folders": load_folders,
+    "mnist": load_mnist,
+    "fashion-mnist": load_fashion_mnist,
+    "cifar10": load_cifar10,
     "signworld": load_signworld,
 }
 _NEED_NO_FOLDER = frozenset({"signworld"})

@@ -1,0 +1,100 @@
+"""BelgiumTSC: Belgian signs, each photographed by several cameras of one van."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from lla_fusion_ros.datasets.annotations import class_folders, read_tracks
+from lla_fusion_ros.datasets.images import digest_tracks
+from lla_fusion_ros.datasets.types import Track, TrackSet
+from lla_fusion_ros.errors import DatasetError, InputError
+
+# In the order of the class folders; the data set itself only numbers them.
+CLASS_NAMES = (
+    "uneven road",
+    "speed bump ahead",
+    "slippery road",
+    "bend to the left",
+    "bend to the right",
+    "double bend, first left",
+    "double bend, first right",
+    "children",
+    "bicycles",
+    "cattle",
+    "road works",
+    "traffic signals ahead",
+    "railway crossing with gates",
+    "danger",
+    "road narrows",
+    "road narrows on the left",
+    "road narrows on the right",
+    "priority at next crossing",
+    "crossing, give way to the right",
+    "give way",
+    "give way to oncoming traffic",
+    "stop",
+    "no entry",
+    "no bicycles",
+    "weight limit",
+    "no lorries",
+    "width limit",
+    "height limit",
+    "no vehicles",
+    "no left turn",
+    "no right turn",
+    "no overtaking",
+    "speed limit",
+    "path for pedestrians and bicycles",
+    "ahead only",
+    "turn left or right",
+    "ahead or right",
+    "roundabout",
+    "bicycle path",
+    "divided path for bicycles and pedestrians",
+    "no parking",
+    "no stopping",
+    "no parking from 1st to 15th",
+    "no parking from 16th to 31st",
+    "priority over oncoming traffic",
+    "parking",
+    "parking for disabled people",
+    "parking for cars",
+    "parking for lorries",
+    "parking for coaches",
+    "parking on the verge",
+    "residential zone",
+    "end of residential zone",
+    "one way",
+    "dead end",
+    "end of works",
+    "pedestrian crossing",
+    "bicycle crossing",
+    "parking this way",
+    "speed bump",
+    "end of priority road",
+    "priority road",
+)
+
+Part = Literal["train", "test", "all"]
+_FOLDERS = {"train": ("Training",), "test": ("Testing",), "all": ("Training", "Testing")}
+
+
+def load_belgium(root: Path, part: Part = "all") -> TrackSet:
+    """A track is one physical sign at one moment; the camera index of a frame is the view."""
+    if part not in _FOLDERS:
+        raise InputError(f"part '{part}' is unknown, expected one of {', '.join(_FOLDERS)}")
+    base = root / "BelgiumTSC" if (root / "BelgiumTSC").is_dir() else root
+    tracks: list[Track] = []
+    for name in _FOLDERS[part]:
+        if not (base / name).is_dir():
+            raise DatasetError(
+                f"no BelgiumTSC in '{root}': expected {name}/00000 to {name}/00061, each with GT-<class>.csv "
+                "and <sign>_<view>.ppm (docs/datasets.md says where to get it)"
+            )
+        what = f"BelgiumTSC {name}"
+        # Also the official Testing lacks some classes; Training has all.
+        folders = class_folders(base / name, len(CLASS_NAMES), what, complete=name == "Training")
+        for class_id, folder in folders:
+            tracks.extend(read_tracks(folder, class_id, prefix=f"{name}/", cameras=True))
+    return TrackSet("belgiumtsc", CLASS_NAMES, tuple(tracks), digest_tracks(CLASS_NAMES, tracks))
