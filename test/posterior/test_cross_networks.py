@@ -1,5 +1,7 @@
 """Covariance between networks: positive semidefinite, and what refitting on resampled labels shows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.pmf import softmax
 from lla_fusion_ros.posterior.cross import CrossSum
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.posterior.fit import DiagonalSum
 
 
 def fitted(rng, networks=3, classes=4, features=5, images=60, prior=0.1):
@@ -49,6 +52,23 @@ def test_the_joint_matrix_is_positive_semidefinite(seed, prior, views):
         np.testing.assert_allclose(joint, joint.swapaxes(-1, -2), rtol=1e-12)
         values = np.linalg.eigvalsh(joint)
         assert values.min() > -1e-9 * values.max()
+
+
+def test_why_eta_is_shared_each_networks_own_would_give_a_correlation_above_one():
+    phi, logits = np.ones((30, 2, 1)), np.tile([[[2.0, 0.0], [1.0, 0.0]]], (30, 1, 1))  # two sure networks
+    total = CrossSum(2, 2, 1)
+    total.add(logits, phi)
+    shared = total.finish(1e-9)
+    own = DiagonalSum(2, 2, 1)
+    own.add(logits, phi)
+    mixed = replace(own.finish(1e-9), cross=shared.cross)
+
+    def correlation(posterior):
+        block = posterior.joint_covariance(np.ones((1, 2, 1)))[0]
+        return block[0, 1] / np.sqrt(block[0, 0] * block[1, 1])
+
+    assert correlation(mixed) > 1.01
+    assert correlation(shared) == pytest.approx(1.0)
 
 
 def test_joint_covariance_agrees_with_pairs_of_views():
