@@ -17,7 +17,9 @@ from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.settings import FusionSettings
 from lla_fusion_ros.tracks import Admission, TrackKey, TrackStore
 from lla_fusion_ros.views import Views
-from lla_fusion_ros.warnings.verdict import REASONS, Verdicts
+from lla_fusion_ros.warnings.model import WarningModel
+from lla_fusion_ros.warnings.verdict import Verdicts
+from lla_fusion_ros.warnings.watch import Watch
 
 
 class FusionModel(Protocol):
@@ -26,6 +28,8 @@ class FusionModel(Protocol):
     def posterior(self) -> EnsemblePosterior: ...
 
     def fuser(self, name: str | None = None, window: int = 30) -> Fuser: ...
+
+    def warning_model(self) -> WarningModel | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,8 @@ class FusionEngine:
         )  # frames, views, clock_jumps, dropped_<reason> since the start
         self._fuser = self._make_fuser(self.settings)
         self._store = TrackStore(self.settings)
-        self._reset_arrays()
+        self._watch = Watch(model.warning_model(), self._posterior, self._store.allocated)
+        self._state: Any = self._fuser.initial(self._store.allocated)
 
     @property
     def fuser(self) -> Fuser:
@@ -100,20 +105,21 @@ class FusionEngine:
     def configure(self, settings: FusionSettings) -> None:
         """New settings from the next frame on; a refused one leaves everything as it was.
 
-        Another fuser or window begins all tracks anew, because their sums mean something else.
+        Another fuser, window or scope begins all tracks anew: their sums or names mean something else.
         """
-        change = (settings.fuser, settings.window) != (self.settings.fuser, self.settings.window)
-        fuser = self._make_fuser(settings) if change else self._fuser
+        renewed = (settings.fuser, settings.window) != (self.settings.fuser, self.settings.window)
+        if renewed:
+            self._fuser = self._make_fuser(settings)
         self._store.configure(settings)
         self.settings = settings
-        if change:
-            self._fuser = fuser
+        if renewed:
             self.reset()
 
     def reset(self) -> None:
         """Forget all tracks."""
         self._store.clear()
-        self._reset_arrays()
+        self._state = self._fuser.initial(self._store.allocated)
+        self._watch.begin(np.arange(self._store.allocated))
 
     def update(self, observation: Observation) -> FrameResult:
         """Fuse one frame of one camera. Views that do not fit raise InputError and change nothing."""
@@ -122,32 +128,31 @@ class FusionEngine:
             raise InputError(f"the frame has {len(observation.ids)} track ids but {len(views)} views")
         admission = self._store.admit(observation.camera, observation.stamp, observation.ids)
         self._count(admission)
-        self._make_room()
-        cleared = [key for key, row in admission.removed if self._warned[row]]
-        self._begin(admission.rows[admission.fresh])
+        forgotten = [key for key, row in admission.removed if self._watch.is_warned(row)]
+        self._prepare(admission)
         if len(admission.kept) < len(views):
             views = measured(views.take(admission.kept), self._posterior)
-        pmf = self._fuse(admission.rows, views)
-        verdicts = self._judge(admission.rows, pmf)
+        rows = admission.rows
+        pmf = self._fuse(rows, views)
+        switched, ended = self._observe(rows, views, observation)
+        if switched.any():
+            pmf[switched] = self._fuse_anew(rows[switched], views, switched, observation.camera)
+        seen = self._store.views(rows)
         return FrameResult(
             kept=admission.kept,
             ids=tuple(observation.ids[i] for i in admission.kept),
             pmf=pmf,
-            verdicts=verdicts,
-            cleared=tuple(cleared),
-            restarted=(),
+            verdicts=self._watch.verdicts(pmf, entropy(pmf), seen, tuple(self._store.cameras), self.settings),
+            cleared=(*forgotten, *self._store.keys(rows[ended])),
+            restarted=tuple(self._store.keys(rows[switched])),
             removed=tuple(key for key, _ in admission.removed),
             dropped=admission.dropped,
             jumped=admission.jumped,
-            notes=self._fuser.notes,
+            notes=self._fuser.notes if (seen.sum(axis=1) > 1).any() else (),
         )
 
     def _make_fuser(self, settings: FusionSettings) -> Fuser:
         return self._model.fuser(settings.fuser or None, settings.window)
-
-    def _reset_arrays(self) -> None:
-        self._state: Any = self._fuser.initial(self._store.allocated)
-        self._warned = np.zeros(self._store.allocated, bool)
 
     def _count(self, admission: Admission) -> None:
         self.counters["frames"] += 1
@@ -156,35 +161,37 @@ class FusionEngine:
         for reason, count in admission.dropped.items():
             self.counters[f"dropped_{reason}"] += count
 
-    def _make_room(self) -> None:
-        extra = self._store.allocated - len(self._warned)
+    def _prepare(self, admission: Admission) -> None:
+        """Make room for new tracks and empty the rows of those that begin."""
+        extra = self._store.allocated - self._watch.rows
         if extra > 0:
             self._state = grown(self._state, self._fuser.initial(extra))
-            self._warned = np.concatenate([self._warned, np.zeros(extra, bool)])
-
-    def _begin(self, rows: np.ndarray) -> None:
-        if len(rows):
-            put_rows(self._state, rows, self._fuser.initial(len(rows)))
-            self._warned[rows] = False
+            self._watch.grow(extra)
+        fresh = admission.rows[admission.fresh]
+        if len(fresh):
+            put_rows(self._state, fresh, self._fuser.initial(len(fresh)))
+            self._watch.begin(fresh)
 
     def _fuse(self, rows: np.ndarray, views: MeasuredViews) -> np.ndarray:
         part = self._fuser.update(take_rows(self._state, rows), views)
         put_rows(self._state, rows, part)
         return self._fuser.predict(part)
 
-    def _judge(self, rows: np.ndarray, pmf: np.ndarray) -> Verdicts:
-        nothing = np.zeros(len(rows))
-        return Verdicts(
-            pmf=pmf,
-            entropy=entropy(pmf),
-            mutual_information=nothing,
-            ood_score=nothing,
-            familiarity=nothing + 1,
-            consistency=nothing + 1,
-            agreement=nothing + 1,
-            views=self._store.views(rows),
-            cameras=tuple(self._store.cameras),
-            level=np.zeros(len(rows), int),
-            raised=np.zeros((len(rows), len(REASONS)), bool),
-            thresholds={},
+    def _observe(
+        self, rows: np.ndarray, views: MeasuredViews, observation: Observation
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Which tracks show an identity switch, and which warnings ended.  2 x [n] bool"""
+        column = self._store.camera_index(observation.camera)
+        switched, ended = self._watch.observe(
+            rows, views, column, observation.stamp, self._store.views(rows).sum(axis=1), self.settings
         )
+        return switched & self.settings.restart_on_switch, ended
+
+    def _fuse_anew(
+        self, rows: np.ndarray, views: MeasuredViews, chosen: np.ndarray, camera: str
+    ) -> np.ndarray:
+        """Begin switched tracks again with their newest view; their pmf from that view alone."""
+        self.counters["identity_switches"] += len(rows)
+        self._store.restart(rows, camera)
+        put_rows(self._state, rows, self._fuser.initial(len(rows)))
+        return self._fuse(rows, measured(views.take(chosen), self._posterior))

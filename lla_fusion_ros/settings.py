@@ -17,7 +17,7 @@ def setting(
 
 
 def check_settings(settings: Any) -> None:
-    """Refuse a settings dataclass that holds a value of another type, out of range or not among the choices."""
+    """Refuse a settings dataclass with a value of another type, out of range or not among the choices."""
     for f in fields(settings):
         value, low, high = getattr(settings, f.name), f.metadata["low"], f.metadata["high"]
         kind: Any = {"str": str, "int": int, "float": (int, float), "bool": bool}[str(f.type)]

@@ -123,14 +123,11 @@ class TrackStore:
         fresh = self._note(rows, column, stamp)
         return _admission(kept, rows, fresh, removed, dropped, judgement == "jump")
 
-    def restart(self, rows: np.ndarray) -> None:
-        """The tracks of these rows begin anew with their newest view (identity switch)."""
+    def restart(self, rows: np.ndarray, camera: str) -> None:
+        """The tracks of these rows begin anew with their newest view, which came from `camera`."""
         self._first[rows] = self._newest[rows]
         self._views[rows] = 0
-
-    def count_view(self, rows: np.ndarray, camera: str) -> None:
-        """Count a view of a restarted track, whose counts `restart` cleared."""
-        self._views[rows, self._column(camera)] += 1
+        self._views[rows, self._column(camera)] = 1
 
     def keys(self, rows: np.ndarray) -> list[TrackKey]:
         """The names of the tracks of these rows."""

@@ -39,7 +39,7 @@ def pmf_along(fuser: Fuser | SumFuser, views: Views, steps: int) -> np.ndarray:
         raise InputError(f"{len(views)} views cannot be tracks of {steps} steps each")
     tracks = len(views) // steps
     if isinstance(fuser, SumFuser):
-        sums = _running(fuser.contribution(fuser.measured(views)), tracks, steps)
+        sums = running_sums(fuser.contribution(fuser.measured(views)), tracks, steps)
         return fuser.predict(sums).reshape(tracks, steps, -1)  # type: ignore[attr-defined]
     state = fuser.initial(tracks)
     pmfs = []
@@ -49,8 +49,8 @@ def pmf_along(fuser: Fuser | SumFuser, views: Views, steps: int) -> np.ndarray:
     return np.stack(pmfs, axis=1)
 
 
-def _running(state: Any, tracks: int, steps: int) -> Any:
-    """Cumulative sums over steps of every field.  [tracks * steps, ...]"""
+def running_sums(state: Any, tracks: int, steps: int) -> Any:
+    """Contributions of flat views to the states after every step: cumulative sums.  [tracks * steps, ...]"""
 
     def sums(array: np.ndarray) -> np.ndarray:
         return np.cumsum(array.reshape(tracks, steps, *array.shape[1:]), axis=1).reshape(array.shape)

@@ -1,0 +1,67 @@
+"""From a statistic to "how many ordinary tracks ever look like this", and back to a threshold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lla_fusion_ros.errors import InputError
+
+# Shares of ordinary tracks, largest first: the grid on which thresholds are kept.
+RATES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0001)
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmTable:
+    """Thresholds of one statistic for stated false-alarm rates per track.
+
+    Attributes:
+        thresholds: the value that a share RATES[i] of ordinary tracks ever reaches, rising.  [rates]
+        tracks: the number of tracks it was measured on.
+    """
+
+    thresholds: tuple[float, ...]
+    tracks: int
+
+    @classmethod
+    def measure(cls, largest: np.ndarray) -> AlarmTable:
+        """From the largest value that each ordinary track reaches in its life.  [tracks]
+
+        Rates too rare to be counted on so few tracks follow an exponential tail, fitted to the mean excess
+        over the 90% quantile.
+        """
+        if len(largest) < 10 or not np.isfinite(largest).all():
+            raise InputError(
+                f"a threshold needs at least 10 finite values of ordinary tracks, not {len(largest)}"
+            )
+        start = float(np.quantile(largest, 0.9))
+        excess = largest[largest >= start] - start
+        slope = max(float(excess.mean()), 1e-6)
+        thresholds: list[float] = []
+        for rate in RATES:
+            if rate * len(largest) >= 5:
+                value = float(np.quantile(largest, 1.0 - rate))
+            else:
+                value = start + slope * float(np.log(0.1 / rate))
+            thresholds.append(max(value, thresholds[-1] + 1e-9) if thresholds else value)
+        return cls(tuple(thresholds), len(largest))
+
+    def at_least_odds(self) -> AlarmTable:
+        """For a log-likelihood ratio: no threshold below ln(1 / rate).
+
+        A ratio of 1 / rate is met by chance in a share `rate` of cases at most, so tracks that happen to be
+        cleaner than the road must not make the test more nervous than that.
+        """
+        floored = (
+            max(value, -float(np.log(rate))) for value, rate in zip(self.thresholds, RATES, strict=True)
+        )
+        return AlarmTable(tuple(floored), self.tracks)
+
+    def threshold(self, rate: float) -> float:
+        """The threshold for a false-alarm rate per track."""
+        return float(np.interp(-np.log(rate), -np.log(RATES), self.thresholds))
+
+    def share(self, statistic: np.ndarray) -> np.ndarray:
+        """The share of ordinary tracks that ever reach this value; 1 is nothing unusual.  [t]"""
+        return np.exp(-np.interp(statistic, self.thresholds, -np.log(RATES)))

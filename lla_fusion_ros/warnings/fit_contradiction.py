@@ -1,0 +1,141 @@
+"""Thresholds of the two tests that compare views with each other: identity switch and camera disagreement."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lla_fusion_ros.fusion.along import flat_views
+from lla_fusion_ros.pmf import softmax
+from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.warnings.alarm import AlarmTable
+from lla_fusion_ros.warnings.changepoint import class_change, feature_change, log_likelihood
+from lla_fusion_ros.warnings.disagreement import camera_statistic
+from lla_fusion_ros.warnings.model import FeatureSpace
+from lla_fusion_ros.warnings.recent import WINDOW, RecentViews
+
+if TYPE_CHECKING:
+    from lla_fusion_ros.warnings.fit import Tracks
+
+FEATURE_WEIGHTS = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+FALSE_ALARM = 0.01  # per track, at which the feature weight is chosen
+WITHIN = 5  # views within which a switch should be found
+FEWEST = 10  # tracks on which a threshold can be measured at all
+NEVER = AlarmTable((1e9,) * 12, 0)  # no data to compare with: the warning is never raised
+
+
+def fit_switch(
+    posterior: EnsemblePosterior, space: FeatureSpace, tracks: Tracks, seed: int
+) -> tuple[float, AlarmTable, float]:
+    """Feature weight, thresholds, and the share of spliced tracks found in WITHIN views at FALSE_ALARM."""
+    evidence = _evidence(tracks)
+    projected = _projected(posterior, space, tracks)
+    count, longest = evidence.shape[:2]
+    if longest < 2 or count < FEWEST:
+        return 0.0, NEVER, 0.0
+    plain = _statistics(evidence, projected, tracks.steps, 1, longest)  # [steps, tracks, 2, splits]
+    partner = _partners(tracks, seed, same_class=False)
+    before = max(longest // 2, 1)
+    after = min(WITHIN, longest - before)
+    able = np.flatnonzero((partner >= 0) & (tracks.steps >= before) & (tracks.steps[partner] >= after))
+    if len(able) < FEWEST:
+        largest = _largest_over_life(plain, 0.0)
+        return 0.0, AlarmTable.measure(largest[np.isfinite(largest)]).at_least_odds(), 0.0
+    spliced, spliced_features = (
+        np.concatenate([array[able, :before], array[partner[able], :after]], axis=1)
+        for array in (evidence, projected)
+    )
+    ends = np.full(len(able), before + after)
+    switched = _statistics(spliced, spliced_features, ends, before + 1, before + after)
+    best = (-1.0, 0.0, NEVER)
+    for weight in FEATURE_WEIGHTS:
+        largest = _largest_over_life(plain, weight)
+        table = AlarmTable.measure(largest[np.isfinite(largest)]).at_least_odds()
+        detected = float((_largest_over_life(switched, weight) >= table.threshold(FALSE_ALARM)).mean())
+        if detected > best[0] + 1e-9:
+            best = (detected, weight, table)
+    return best[1], best[2], best[0]
+
+
+def fit_camera(tracks: Tracks, seed: int) -> AlarmTable:
+    """Thresholds of the camera test: on tracks that several cameras saw, else on pairs of one class.
+
+    Two objects of a class differ at least as much as one object in two cameras: pairs are on the safe side.
+    """
+    evidence = _evidence(tracks)
+    exists = np.arange(evidence.shape[1]) < tracks.steps[:, None]
+    several = (np.where(exists, tracks.camera, tracks.camera[:, :1]) != tracks.camera[:, :1]).any(axis=1)
+    if several.sum() >= 3 * FEWEST:
+        rows = np.flatnonzero(several)
+        life = _camera_life(evidence[rows], tracks.camera[rows], tracks.steps[rows])
+        return AlarmTable.measure(life).at_least_odds()
+    partner = _partners(tracks, seed, same_class=True)
+    rows = np.flatnonzero(partner >= 0)
+    if len(rows) < FEWEST:
+        return NEVER
+    steps = np.minimum(tracks.steps[rows], tracks.steps[partner[rows]])
+    pair = np.stack([evidence[rows], evidence[partner[rows]]], axis=2)  # [pairs, steps, 2, classes]
+    woven = pair.reshape(len(rows), -1, evidence.shape[2])
+    camera = np.broadcast_to(np.arange(woven.shape[1]) % 2, woven.shape[:2])
+    return AlarmTable.measure(_camera_life(woven, camera, 2 * steps)).at_least_odds()
+
+
+def _evidence(tracks: Tracks) -> np.ndarray:
+    """ln of the ensemble's pmf of every view, floored.  [tracks, steps, classes] float32"""
+    parts = [log_likelihood(softmax(part.astype(np.float64)).mean(axis=2)) for part in tracks.logits]
+    return np.stack(parts).astype(np.float32)
+
+
+def _projected(posterior: EnsemblePosterior, space: FeatureSpace, tracks: Tracks) -> np.ndarray:
+    """[tracks, steps, projected] float32"""
+    views = flat_views(posterior, tracks.logits, tracks.features)
+    return space.project(views.bounded_features).reshape(*tracks.logits.shape[:2], -1).astype(np.float32)
+
+
+def _statistics(
+    evidence: np.ndarray, projected: np.ndarray, steps: np.ndarray, first: int, last: int
+) -> np.ndarray:
+    """Class and feature change at every split, after each view from `first` to `last` (counted from 1).
+
+    -inf after a track has ended.  [views, tracks, 2, splits]
+    """
+    recent = RecentViews.zeros(len(evidence), evidence.shape[2], projected.shape[2])
+    out = []
+    for step in range(last):
+        recent = recent.pushed(evidence[:, step], projected[:, step], 0, 0)
+        if step + 1 >= first:
+            parts = class_change(recent.log_pmf), feature_change(recent.features, recent.filled)
+            both = np.stack(parts, axis=1)
+            both[steps <= step] = -np.inf
+            out.append(both)
+    return np.stack(out)
+
+
+def _largest_over_life(statistics: np.ndarray, weight: float) -> np.ndarray:
+    """The largest combined statistic of each track.  [tracks]"""
+    combined = statistics[:, :, 0] if weight == 0 else statistics[:, :, 0] + weight * statistics[:, :, 1]
+    return combined.max(axis=(0, 2))
+
+
+def _partners(tracks: Tracks, seed: int, same_class: bool) -> np.ndarray:
+    """For each track another object under the same conditions, of the same or of another class; -1: none."""
+    rng = np.random.default_rng(seed)
+    partner = np.full(len(tracks.label), -1)
+    for track in np.flatnonzero(tracks.label >= 0):
+        fits = (tracks.label == tracks.label[track]) == same_class
+        fits &= (tracks.label >= 0) & (tracks.source != tracks.source[track])
+        fits &= tracks.regime == tracks.regime[track]
+        if fits.any():
+            partner[track] = rng.choice(np.flatnonzero(fits))
+    return partner
+
+
+def _camera_life(evidence: np.ndarray, camera: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """The largest camera statistic of each track over its life.  [tracks]"""
+    largest = np.zeros(len(evidence))
+    for last in range(2, evidence.shape[1] + 1):
+        window = slice(max(0, last - WINDOW), last)
+        counts = np.broadcast_to((steps >= last)[:, None], camera[:, window].shape)
+        largest = np.maximum(largest, camera_statistic(evidence[:, window], camera[:, window], counts))
+    return largest

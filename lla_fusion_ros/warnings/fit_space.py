@@ -1,0 +1,110 @@
+"""Where the features of known objects lie, learned from tracks of known classes."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import eigh
+
+from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.warnings.model import FeatureSpace
+from lla_fusion_ros.warnings.scores import unit_features
+
+BANK = 600  # remembered track means
+RESIDUAL = 32  # directions of the residual subspace, at most half of all
+PROJECTED = 24  # directions of the identity-switch test
+SHRINK = 0.05  # share of the mean variance added to every covariance
+
+
+def fit_space(
+    features: np.ndarray, steps: np.ndarray, label: np.ndarray, source: np.ndarray, seed: int = 0
+) -> tuple[FeatureSpace, np.ndarray]:
+    """The feature space of tracks of known classes, and the object each bank entry comes from.
+
+    features [tracks, steps, networks, D], steps, label, source [tracks]
+    """
+    known = np.flatnonzero(label >= 0)
+    if len(np.unique(label[known])) < 2:
+        raise InputError("warnings need validation tracks of at least two classes")
+    features, steps, label, source = features[known], steps[known], label[known], source[known]
+    exists = np.arange(features.shape[1]) < steps[:, None]  # [tracks, steps]
+    views = features[..., :-1][exists].astype(np.float64)  # [views, networks, d]
+    of_track = np.nonzero(exists)[0]
+    means = _means(views, of_track, len(steps))  # [tracks, networks, d]
+    whitening, centres, middle, residual = _per_network(views, label[of_track])
+    bank, origin = _bank(features, steps, source, seed)
+    return (
+        FeatureSpace(
+            bank=bank.astype(np.float16).astype(np.float32),  # as it will come back from a bundle
+            whitening=whitening.astype(np.float32),
+            centres=centres.astype(np.float32),
+            middle=middle.astype(np.float32),
+            residual=residual.astype(np.float32),
+            projection=_projection(views, means, of_track, label).astype(np.float32),
+        ),
+        origin,
+    )
+
+
+def _means(values: np.ndarray, group: np.ndarray, groups: int) -> np.ndarray:
+    """Mean of the rows of each group; zero for an empty one."""
+    sums = np.zeros((groups, *values.shape[1:]))
+    np.add.at(sums, group, values)
+    counts = np.maximum(np.bincount(group, minlength=groups), 1)
+    return sums / counts.reshape(-1, *[1] * (values.ndim - 1))
+
+
+def _shrunk(deviations: np.ndarray) -> np.ndarray:
+    """Covariance of centred rows, lifted so that it can be inverted.  [n, d] -> [d, d]"""
+    covariance = deviations.T @ deviations / max(len(deviations), 1)
+    lift = SHRINK * np.trace(covariance) / len(covariance) + 1e-9
+    return covariance + lift * np.eye(len(covariance))
+
+
+def _per_network(
+    views: np.ndarray, label: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Whitening within classes, whitened class means, mean and residual basis of every network."""
+    _, of_class = np.unique(label, return_inverse=True)
+    classes = int(of_class.max()) + 1
+    width = views.shape[2]
+    kept = min(RESIDUAL, width // 2) or 1
+    whitening, centres, middle, residual = [], [], [], []
+    for network in range(views.shape[1]):
+        rows = views[:, network]
+        means = _means(rows, of_class, classes)
+        white = np.linalg.inv(np.linalg.cholesky(_shrunk(rows - means[of_class]))).T
+        whitening.append(white)
+        centres.append(means @ white)
+        middle.append(rows.mean(axis=0))
+        _, vectors = np.linalg.eigh(np.cov(rows.T) if width > 1 else np.ones((1, 1)))
+        residual.append(vectors[:, :kept])  # eigenvalues rise: the first directions are hardly used
+    return np.stack(whitening), np.stack(centres), np.stack(middle), np.stack(residual)
+
+
+def _projection(views: np.ndarray, means: np.ndarray, of_track: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """Directions in which classes differ most, in units of the spread within tracks.  [networks * d, r]"""
+    flat, flat_means = views.reshape(len(views), -1), means.reshape(len(means), -1)
+    within = _shrunk(flat - flat_means[of_track])
+    _, of_class = np.unique(label, return_inverse=True)
+    class_means = _means(flat_means, of_class, int(of_class.max()) + 1)
+    spread = class_means - class_means.mean(axis=0)
+    between = spread.T @ spread / len(spread)
+    _, vectors = eigh(between, within)  # v^T within v = 1
+    directions = min(PROJECTED, len(spread) - 1, vectors.shape[1])
+    return vectors[:, -directions:]
+
+
+def _bank(
+    features: np.ndarray, steps: np.ndarray, source: np.ndarray, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Unit features of track means over the first 1, 3, 10 and all views, and their objects."""
+    entries, origins = [], []
+    sums = np.cumsum(features, axis=1, dtype=np.float64)
+    for length in (1, 3, 10, features.shape[1]):
+        rows = np.flatnonzero(steps >= min(length, 10))
+        last = np.minimum(steps[rows], length)
+        entries.append(unit_features(sums[rows, last - 1] / last[:, None, None]))
+        origins.append(source[rows])
+    bank, origin = np.concatenate(entries), np.concatenate(origins)
+    chosen = np.random.default_rng(seed).permutation(len(bank))[:BANK]
+    return bank[chosen], origin[chosen]

@@ -1,0 +1,46 @@
+"""From findings to warnings: thresholds, hysteresis, levels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lla_fusion_ros.settings import FusionSettings
+from lla_fusion_ros.warnings.monitor import Findings
+from lla_fusion_ros.warnings.verdict import REASONS, Level
+
+HYSTERESIS = 2.0  # a warning ends when the share is this many times the rate at which it began
+ERROR_FACTOR = 0.1  # ten times rarer than a warning is an error
+HOLD = 5  # views for which an identity switch stays visible after the track began anew
+
+
+def rates(settings: FusionSettings) -> np.ndarray:
+    """The false-alarm rate of each reason, in the order of REASONS.  [reasons]"""
+    return np.array(
+        [settings.ood_false_alarm, settings.switch_false_alarm, settings.disagreement_false_alarm]
+    )
+
+
+def raised_reasons(
+    findings: Findings, views: np.ndarray, warned: np.ndarray, settings: FusionSettings
+) -> np.ndarray:
+    """Which reasons hold now; one that held before ends only when its sign is clearly gone.
+
+    views [t] fused so far, warned [t, reasons] bool as of the last view -> [t, reasons] bool
+    """
+    shares = shares_of(findings)
+    limit = rates(settings) * np.where(warned, HYSTERESIS, 1.0)
+    raised = shares <= limit
+    raised[:, 0] &= views >= settings.min_views
+    return raised
+
+
+def shares_of(findings: Findings) -> np.ndarray:
+    """The shares of ordinary tracks, in the order of REASONS.  [t, reasons]"""
+    return np.stack([findings.familiarity, findings.consistency, findings.agreement], axis=1)
+
+
+def levels(raised: np.ndarray, shares: np.ndarray, settings: FusionSettings) -> np.ndarray:
+    """OK, WARN, or ERROR where a raised reason is ten times rarer than its rate.  [t] int"""
+    grave = raised & (shares <= ERROR_FACTOR * rates(settings))
+    grave[:, REASONS.index("identity_switch")] = raised[:, REASONS.index("identity_switch")]
+    return np.where(grave.any(axis=1), Level.ERROR, np.where(raised.any(axis=1), Level.WARN, Level.OK))
