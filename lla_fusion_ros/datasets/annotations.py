@@ -84,8 +84,11 @@ def read_tracks(
         cameras: the number after the underscore is the camera (one moment), not the position in time.
     """
     groups: dict[str, list[Annotation]] = defaultdict(list)
+    listed: set[Path] = set()
     for annotation in read_annotations(folder, class_id):
-        groups[annotation.group].append(annotation)
+        if annotation.path not in listed:  # BelgiumTSC lists 28 of its images twice
+            listed.add(annotation.path)
+            groups[annotation.group].append(annotation)
     tracks = []
     for group, items in sorted(groups.items()):
         frames = tuple(_frame(item, cameras, rate) for item in sorted(items, key=lambda item: item.index))
