@@ -10,8 +10,8 @@ from typing import Any
 from sensor_msgs.msg import Image
 from vision_msgs.msg import Detection2DArray, VisionInfo
 
+from lla_fusion_ros.engine import FusionEngine
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.pipeline import FusionEngine
 from lla_fusion_ros.ros.inputs import Inputs
 from lla_fusion_ros.ros.managed_node import ManagedNode
 from lla_fusion_ros.ros.model import load_model
@@ -115,8 +115,8 @@ class ClassFusionNode(ManagedNode):
             return
         if self._queue.offer_bundle(camera, location):
             self.wake()
-        for trouble in self.troubles().values():
-            self.get_logger().error(f"camera {camera}: {trouble}")
+        if camera in self._queue.foreign:
+            self.get_logger().error(f"camera {camera}: {self.troubles()[camera]}")
 
     def _on_views(self, camera: str, raw: bytes) -> None:
         self.hear(camera)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 from abc import abstractmethod
 from collections.abc import Sequence
 from threading import Lock
@@ -95,8 +96,10 @@ class ManagedNode(LifecycleNode):
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         try:
             self.build()
-        except LlaFusionError as error:
-            self._problem = str(error)
+        except Exception as error:  # rclpy would swallow it without a word
+            if not isinstance(error, LlaFusionError):
+                self.get_logger().error(traceback.format_exc())
+            self._problem = str(error) or repr(error)
             self.get_logger().fatal(self._problem)
             self._tear_down()
             return FAILURE

@@ -8,9 +8,10 @@ from typing import Any
 
 from lla_fusion_ros.ros.camera_inputs import CameraInputs
 from lla_fusion_ros.ros.cv_bridge_fallback import cv_bridge_fallback
+from lla_fusion_ros.ros.device import free_device, make_classifier
 from lla_fusion_ros.ros.inputs import Inputs
 from lla_fusion_ros.ros.managed_node import ManagedNode
-from lla_fusion_ros.ros.model import free_device, load_model, make_classifier
+from lla_fusion_ros.ros.model import load_model
 from lla_fusion_ros.ros.run import run
 from lla_fusion_ros.ros.settings import NetworkSettings, NodeSettings
 from lla_fusion_ros.settings import FusionSettings

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from lla_fusion_ros.classifier import Classifier
 from lla_fusion_ros.crops import Pixels, check_boxes, cut_crops
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.pipeline import Classifier
 from lla_fusion_ros.stream.frames import CameraFrame, ViewFrame
 from lla_fusion_ros.stream.settings import StreamSettings
 from lla_fusion_ros.stream.tally import Tally

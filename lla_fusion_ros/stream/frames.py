@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lla_fusion_ros.crops import Pixels
-from lla_fusion_ros.pipeline import FrameResult
+from lla_fusion_ros.engine import FrameResult
 from lla_fusion_ros.views import Views
 from lla_fusion_ros.wire.cdr import Header
 from lla_fusion_ros.wire.detections import Detections

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lla_fusion_ros.engine import FusionEngine, Observation
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.pipeline import FusionEngine, Observation
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.tally import Tally
 

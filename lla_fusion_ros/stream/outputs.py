@@ -9,11 +9,11 @@ import numpy as np
 
 from lla_fusion_ros.annotate import Label, draw_labels, to_bgr8
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.pipeline import Level, Verdict
 from lla_fusion_ros.pmf import softmax
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.received import HASH_PREFIX, ViewShape
 from lla_fusion_ros.tracks import TrackKey
+from lla_fusion_ros.warnings.verdict import Level, Verdict
 from lla_fusion_ros.wire import contract
 from lla_fusion_ros.wire.cdr import Header
 from lla_fusion_ros.wire.detections import write_detections
