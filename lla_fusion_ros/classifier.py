@@ -7,6 +7,7 @@ import torch
 
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.posterior.torch_variance import TorchVariance
 from lla_fusion_ros.views import Views
 
 
@@ -17,7 +18,7 @@ class Classifier:
         device: "auto" takes CUDA where there is one; any torch device name otherwise.
         half: 16-bit weights and activations; needs CUDA, where it is about twice as fast.
         networks: use only these members of the ensemble.
-        variance: also compute the Laplace variance of every logit (numpy, on the host).
+        variance: also compute the Laplace variance of every logit, in the same call on the device.
     """
 
     def __init__(
@@ -35,8 +36,10 @@ class Classifier:
         self._ensemble = bundle.ensemble(networks).to(self.device, self._dtype)
         self._normalise = bundle.normalisation()
         self._size = bundle.input_size
-        posterior = bundle.posterior() if variance else None
-        self._posterior = posterior if networks is None or posterior is None else posterior.select(networks)
+        self._variance: TorchVariance | None = None
+        if variance:
+            posterior = bundle.posterior() if networks is None else bundle.posterior().select(networks)
+            self._variance = TorchVariance(posterior).to(self.device)
         self.classes, self.features = bundle.classes, self._ensemble.features
         self.networks = self._ensemble.networks
 
@@ -51,18 +54,19 @@ class Classifier:
             return Views(
                 np.empty((0, self.networks, self.classes), np.float32),
                 np.empty((0, self.networks, self.features), np.float32),
-                None if self._posterior is None else np.empty((0, self.networks, self.classes)),
+                None if self._variance is None else np.empty((0, self.networks, self.classes), np.float32),
             )
         with torch.inference_mode():
             host = torch.from_numpy(np.ascontiguousarray(crops))
             images = self._normalise(host.to(self.device, non_blocking=True), self._dtype)
-            logits, features = self._ensemble(images)
-            # one tensor, so that one copy brings both back
-            both = torch.cat([logits, features], dim=2).to("cpu", torch.float32).numpy()
-        views = Views(both[:, :, : self.classes], both[:, :, self.classes :])
-        if self._posterior is None:
-            return views
-        return Views(views.logits, views.features, self._posterior.variance(views.features))
+            parts = list(self._ensemble(images))  # logits, features
+            if self._variance is not None:
+                parts.append(self._variance(parts[1]))
+            # one tensor, so that one copy brings everything back
+            every = torch.cat(parts, dim=2).to("cpu", torch.float32).numpy()
+        ends = self.classes, self.classes + self.features
+        logits, features, variance = np.split(every, ends, axis=2)
+        return Views(logits, features, None if self._variance is None else variance)
 
     def warm_up(self, crops: int = 1) -> None:
         """Run once on empty crops, so that the first frame does not pay for allocation and kernel choice."""

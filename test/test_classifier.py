@@ -42,7 +42,7 @@ def test_no_crops_give_no_views(bundle):
 
 def test_variances_are_the_posteriors(bundle):
     views = Classifier(bundle, device="cpu", variance=True)(_crops(3))
-    np.testing.assert_allclose(views.variance, bundle.posterior().variance(views.features))
+    np.testing.assert_allclose(views.variance, bundle.posterior().variance(views.features), rtol=1e-4)
 
 
 def test_some_of_the_networks_can_be_chosen(bundle):
