@@ -5,16 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from lla_fusion_ros.signworld.camera import Camera
-from lla_fusion_ros.signworld.drive import (
-    Blackout,
-    Drive,
-    DriveSettings,
-    IdentitySwitch,
-    Stretch,
-)
+from lla_fusion_ros.signworld.drive import Drive
 from lla_fusion_ros.signworld.optics import Conditions
 from lla_fusion_ros.signworld.placement import place_object
 from lla_fusion_ros.signworld.scene import RoadsideObject
+from lla_fusion_ros.signworld.settings import Blackout, DriveSettings, IdentitySwitch, Stretch
 from lla_fusion_ros.signworld.signs import CLASS_NAMES
 
 # z in metres, side of the road, what stands there. The vehicle, at 9 m/s, is there after z / 9 seconds.
@@ -64,7 +59,7 @@ def demo_drive(seed: int = 0) -> Drive:
             look=seed + 2,  # seed 0, which most people see, drives under a blue sky
             duration=28.0,
             objects=objects,
-            occluded_share=0.12,
+            occluded=(ids["speed limit 80"], ids["no entry"]),
             stretches=(
                 Stretch(2.0, 4.5, Conditions(glare=0.8)),
                 Stretch(9.0, 16.0, dusk),

@@ -9,12 +9,13 @@ import numpy as np
 from lla_fusion_ros.datasets.images import digest_tracks
 from lla_fusion_ros.datasets.types import Frame, Track, TrackSet
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.signworld.drive import LANE, TWO_CAMERAS
+from lla_fusion_ros.signworld.drive import LANE
 from lla_fusion_ros.signworld.optics import Conditions, Optics
 from lla_fusion_ros.signworld.outside import OUTSIDE_KINDS
 from lla_fusion_ros.signworld.placement import place_object
 from lla_fusion_ros.signworld.render import Renderer
 from lla_fusion_ros.signworld.scene import Prop, RoadsideObject, make_look, occluder, scatter_props
+from lla_fusion_ros.signworld.settings import TWO_CAMERAS
 from lla_fusion_ros.signworld.signs import CLASS_NAMES
 
 _LOOKS = 6  # countries that tracks are spread over
