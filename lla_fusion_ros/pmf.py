@@ -44,7 +44,7 @@ def probit(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
     The shift must come first: without it the result depends on a constant that softmax ignores, and the
     most probable class can change. 2 x [..., classes] -> [..., classes]
     """
-    _check_variance(variance)
+    _check_gaussian(mean, variance)
     return softmax(max_shift(mean) / np.sqrt(1.0 + np.pi / 8.0 * variance))
 
 
@@ -69,7 +69,7 @@ def monte_carlo(mean: np.ndarray, variance: np.ndarray, samples: int = 64) -> Cl
 
     2 x [..., classes]
     """
-    _check_variance(variance)
+    _check_gaussian(mean, variance)
     mean, variance = np.asarray(mean, np.float64), np.asarray(variance, np.float64)
     return _cloud(mean, np.sqrt(variance)[..., None, :] * normal_points(samples, mean.shape[-1]))
 
@@ -79,12 +79,15 @@ def monte_carlo_joint(mean: np.ndarray, covariance: np.ndarray, samples: int = 6
 
     mean [..., classes], covariance [..., classes, classes]
     """
-    mean = np.asarray(mean, np.float64)
-    roots = square_root(np.asarray(covariance, np.float64))
+    mean, covariance = np.asarray(mean, np.float64), np.asarray(covariance, np.float64)
+    _check_gaussian(mean, np.diagonal(covariance, axis1=-2, axis2=-1))
+    roots = square_root(covariance)
     return _cloud(mean, normal_points(samples, mean.shape[-1]) @ roots.swapaxes(-1, -2))
 
 
-def _check_variance(variance: np.ndarray) -> None:
+def _check_gaussian(mean: np.ndarray, variance: np.ndarray) -> None:
+    if not np.isfinite(mean).all() or not np.isfinite(variance).all():
+        raise InputError("the mean or the variance of logits contains NaN or infinity")
     if np.any(variance < 0):
         raise InputError(f"a variance is negative ({np.min(variance):g}); variances of logits must be >= 0")
 

@@ -192,8 +192,15 @@ def test_what_is_no_distribution_is_refused_with_the_cause():
         monte_carlo(np.zeros(2), np.array([1.0, -1.0]))
     with pytest.raises(InputError, match="variance is negative"):
         probit(np.zeros(2), np.array([1.0, -1.0]))
-    with pytest.raises(InputError, match="not positive semidefinite"):
+    with pytest.raises(InputError, match="variance is negative"):
         monte_carlo_joint(np.zeros(2), np.diag([1.0, -1.0]))
+    with pytest.raises(InputError, match="not positive semidefinite"):
+        monte_carlo_joint(np.zeros(2), np.array([[1.0, 2.0], [2.0, 1.0]]))
+    for bad in (np.nan, np.inf):
+        with pytest.raises(InputError, match="NaN or infinity"):
+            monte_carlo(np.array([0.0, bad]), np.ones(2))
+        with pytest.raises(InputError, match="NaN or infinity"):
+            probit(np.zeros(2), np.array([1.0, bad]))
     with pytest.raises(InputError, match="samples is 0"):
         monte_carlo(np.zeros(2), np.ones(2), samples=0)
     with pytest.raises(InputError, match=r"expected \[decisions, 2\]"):
