@@ -43,9 +43,12 @@ class Truth:
                 found = span
         return found
 
-    def labels(self, class_names: Sequence[str]) -> dict[str, int]:
-        """Class number of each name in a bundle; a name the bundle does not have is outside of it."""
-        return {name: index for index, name in enumerate(class_names)}
+    def label_at(self, track_id: str, stamp: int, numbers: Mapping[str, int]) -> int | None:
+        """Class number at that time, OUTSIDE for what the bundle's `numbers` do not name, None if unsaid."""
+        span = self.class_at(track_id, stamp)
+        if span is None:
+            return None
+        return OUTSIDE if span.class_name is None else numbers.get(span.class_name, OUTSIDE)
 
 
 def write_truth(truth: Truth, path: Path) -> None:

@@ -14,7 +14,7 @@ from lla_fusion_ros.makebag.paste import PasteSettings, paste_frames
 from lla_fusion_ros.makebag.scene import drive_frames
 from lla_fusion_ros.makebag.write import make_bag
 from lla_fusion_ros.replay.truth import read_truth
-from lla_fusion_ros.signworld.drive import Drive, DriveSettings
+from lla_fusion_ros.signworld import Drive, DriveSettings
 from lla_fusion_ros.wire.detections import parse_detections
 from lla_fusion_ros.wire.images import parse_compressed_image
 

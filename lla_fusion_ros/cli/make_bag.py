@@ -1,0 +1,161 @@
+"""`lla-fusion make-bag`: tracks of a data set, or a drive through the sign world, as a bag with its truth."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lla_fusion_ros.cli.bag_progress import BagProgress
+from lla_fusion_ros.errors import InputError
+
+if TYPE_CHECKING:
+    from lla_fusion_ros.datasets.types import TrackSet
+    from lla_fusion_ros.makebag.scene import SceneFrame
+    from lla_fusion_ros.makebag.write import MadeBag
+
+NAME = "make-bag"
+HELP = "write tracks of a data set as a bag with camera frames, detections and a truth file"
+EXAMPLE = """\
+lla-fusion make-bag --drive --out drive --duration 20 --seed 3
+lla-fusion make-bag --dataset gtsrb --root data/GTSRB --out signs --tracks 60
+lla-fusion make-bag --dataset belgium --root data/BelgiumTSC --cameras 3 --out van
+lla-fusion replay signs --bundle models/gtsrb.safetensors --truth signs.truth.json"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--out", type=Path, required=True, help="bag folder to write; OUT.truth.json beside it"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace a bag of that name")
+    parser.add_argument(
+        "--encoding",
+        choices=("png", "jpeg", "raw"),
+        default="png",
+        help="of the images (default: png, lossless)",
+    )
+    parser.add_argument(
+        "--rate", type=float, default=10.0, help="frames per second of each camera (%(default)s)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    drive = parser.add_argument_group("a drive through the sign world")
+    drive.add_argument("--drive", action="store_true", help="render a drive instead of pasting a data set")
+    drive.add_argument("--duration", type=float, default=20.0, help="seconds (%(default)s)")
+    drive.add_argument("--seed", type=int, default=0, help="another seed, another road (%(default)s)")
+    data = parser.add_argument_group("a data set")
+    data.add_argument("--dataset", help="its name; docs/datasets.md lists them")
+    data.add_argument("--root", help="its folder")
+    data.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="option of the data set"
+    )
+    data.add_argument(
+        "--part",
+        choices=("all", "train", "validation", "test"),
+        default="all",
+        help="which tracks; test also holds the unknown objects (%(default)s)",
+    )
+    data.add_argument(
+        "--holdout", default="", metavar="CLASSES", help="classes left out, for example 6,12,13"
+    )
+    data.add_argument("--fractions", default="0.7,0.15,0.15", help="of the split by track (%(default)s)")
+    data.add_argument("--split-seed", type=int, default=0, help="of the split by track (%(default)s)")
+    data.add_argument(
+        "--tracks", type=int, default=0, help="at most so many, evenly picked; 0: all (%(default)s)"
+    )
+    data.add_argument(
+        "--cameras", type=int, default=1, help="how many cameras share the images (%(default)s)"
+    )
+    data.add_argument("--objects", type=int, default=6, help="tracks in view at a time (%(default)s)")
+
+
+def run(args: argparse.Namespace) -> int:
+    from lla_fusion_ros.makebag.write import make_bag
+
+    if bool(args.dataset) == args.drive:
+        raise InputError("give either --drive or --dataset NAME --root FOLDER")
+    frames, total, name, class_names = _drive(args) if args.drive else _dataset(args)
+    with BagProgress("writing") as progress:
+        made = make_bag(
+            _counted(frames, total, progress), args.out, name, class_names, args.encoding, args.overwrite
+        )
+    if args.json:
+        print(json.dumps({**asdict(made), "bag": str(made.bag), "truth": str(made.truth)}, indent=1))
+    else:
+        _print(made)
+    return 0
+
+
+def _drive(args: argparse.Namespace) -> tuple[Iterable[SceneFrame], int, str, tuple[str, ...]]:
+    from lla_fusion_ros.makebag.scene import drive_frames
+    from lla_fusion_ros.signworld import CLASS_NAMES, Drive, DriveSettings
+
+    drive = Drive(DriveSettings(seed=args.seed, duration=args.duration, rate=args.rate))
+    return drive_frames(drive), len(drive), "signworld", tuple(CLASS_NAMES)
+
+
+def _dataset(args: argparse.Namespace) -> tuple[Iterable[SceneFrame], int, str, tuple[str, ...]]:
+    from lla_fusion_ros.datasets import load_dataset
+    from lla_fusion_ros.makebag.paste import PasteSettings, paste_frames
+
+    options = dict(_option(text) for text in args.option)
+    trackset = _part(load_dataset(args.dataset, args.root, **options), args)
+    if args.tracks and args.tracks < len(trackset.tracks):
+        step = len(trackset.tracks) / args.tracks
+        picked = tuple(trackset.tracks[int(index * step)] for index in range(args.tracks))
+        trackset = replace(trackset, tracks=picked)
+    settings = PasteSettings(args.cameras, args.objects, args.rate)
+    frames = sum(len(track.frames) for track in trackset.tracks)
+    total = max(1, round(frames / args.objects))
+    return paste_frames(trackset, settings), total, trackset.name, trackset.class_names
+
+
+def _part(trackset: TrackSet, args: argparse.Namespace) -> TrackSet:
+    from lla_fusion_ros.datasets import split_tracks
+
+    if args.part == "all" and not args.holdout:
+        return trackset
+    try:
+        holdout = [int(label) for label in args.holdout.split(",") if label]
+        first, second, third = (float(share) for share in args.fractions.split(","))
+    except ValueError:
+        raise InputError(
+            f"--holdout {args.holdout!r} or --fractions {args.fractions!r} is not a list of numbers"
+        ) from None
+    splits = split_tracks(trackset, holdout, (first, second, third), args.split_seed)
+    if args.part == "all":
+        parts = [splits.train, splits.validation, splits.test, splits.outside]
+    else:
+        parts = [getattr(splits, args.part)] + ([splits.outside] if args.part == "test" else [])
+    return replace(splits.train, tracks=tuple(track for part in parts for track in part.tracks))
+
+
+def _option(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InputError(f"--option {text}: expected NAME=VALUE")
+    for kind in (int, float):
+        try:
+            return name, kind(value)
+        except ValueError:
+            continue
+    return name, value
+
+
+def _counted(frames: Iterable[SceneFrame], total: int, progress: BagProgress) -> Iterator[SceneFrame]:
+    views = 0
+    for done, frame in enumerate(frames):
+        yield frame
+        views += len(frame.ids)
+        progress.count(done + 1, max(total, done + 1), views)
+
+
+def _print(made: MadeBag) -> None:
+    print(
+        f"{made.frames} frames of {', '.join(made.cameras)}, {made.seconds:.1f} s, "
+        f"{made.tracks} tracks, {made.views} views"
+    )
+    print(f"  {made.bag}\n  {made.truth}")
+    print(f"next: lla-fusion replay {made.bag} --truth {made.truth}")

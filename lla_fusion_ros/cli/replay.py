@@ -1,0 +1,124 @@
+"""`lla-fusion replay`: fuse a bag offline."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lla_fusion_ros.cli.bag_progress import BagProgress, print_scores
+from lla_fusion_ros.cli.settings_options import add_setting_options, settings_from
+
+if TYPE_CHECKING:
+    from lla_fusion_ros.replay.outputs import Outcome
+
+NAME = "replay"
+HELP = "fuse a bag offline, as fast as the machine can: bag in, bag, table and report out"
+EXAMPLE = """\
+lla-fusion replay drive/ --bundle models/signworld.safetensors
+lla-fusion replay drive/ --truth drive.truth.json --compare all
+lla-fusion replay drive_fused/fused --fuser pool --set idle_timeout=2      (recorded views: no network needed)
+lla-fusion replay street.mcap --camera front=/cam/image_raw,/yolo/tracking"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "bag", type=Path, help="bag folder, .mcap or .db3 file; compressed, split, cut off: all fine"
+    )
+    parser.add_argument("--bundle", type=Path, help="model file (default: the sign world's)")
+    parser.add_argument("--out", type=Path, help="folder for the results (default: BAG_fused)")
+    parser.add_argument(
+        "--camera",
+        action="append",
+        default=[],
+        metavar="NAME=IMAGE,DETECTIONS",
+        help="name a camera's topics",
+    )
+    parser.add_argument(
+        "--use",
+        choices=("auto", "images", "views"),
+        default="auto",
+        help="fuse the bag's images or its recorded views (default: images if it has them)",
+    )
+    parser.add_argument("--start", type=float, default=0.0, metavar="S", help="skip the first S seconds")
+    parser.add_argument("--truth", type=Path, metavar="FILE", help="truth file of `make-bag`: print scores")
+    parser.add_argument(
+        "--compare", default="", metavar="FUSERS", help="fusers to score beside the one in use: names, or all"
+    )
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:0")
+    add_setting_options(parser)
+    for part, meaning in (
+        ("bag", "the fused bag"),
+        ("views", "views and embeddings in the fused bag"),
+        ("csv", "the table"),
+        ("report", "the HTML report"),
+    ):
+        parser.add_argument(f"--no-{part}", action="store_true", help=f"do not write {meaning}")
+    parser.add_argument("--overwrite", action="store_true", help="replace earlier results in --out")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    from lla_fusion_ros.bundle import load_bundle
+    from lla_fusion_ros.replay.outputs import Wanted, replay_to_folder
+    from lla_fusion_ros.replay.run import ReplayOptions
+    from lla_fusion_ros.resources import find_model
+
+    fusion, stream = settings_from(args)
+    bundle = load_bundle(find_model(args.bundle or "signworld"))
+    folder = args.out or Path(f"{args.bag.resolve().name.split('.')[0]}_fused")
+    options = ReplayOptions(fusion, stream, args.use, args.start, args.device)
+    wanted = Wanted(
+        bag=not args.no_bag,
+        views=not args.no_views,
+        table=not args.no_csv,
+        report=not args.no_report,
+        truth=args.truth,
+        compare=_fusers(args.compare),
+        cameras=args.camera,
+        overwrite=args.overwrite,
+    )
+    with BagProgress("fusing") as progress:
+        outcome = replay_to_folder(args.bag, bundle, folder, options, wanted, progress.report)
+    if args.json:
+        print(json.dumps(_as_dict(outcome), indent=1))
+    else:
+        _print(outcome)
+    return 130 if outcome.result.interrupted else 0
+
+
+def _fusers(text: str) -> list[str]:
+    from lla_fusion_ros.fusion import fusers
+
+    return sorted(fusers()) if text == "all" else [name for name in text.split(",") if name]
+
+
+def _as_dict(outcome: Outcome) -> dict[str, object]:
+    result = asdict(outcome.result)
+    return {
+        **result,
+        "cameras": list(outcome.result.cameras),
+        "fuser": outcome.fuser,
+        "views_per_second": outcome.result.views / max(outcome.result.seconds, 1e-9),
+        "scores": None if outcome.scores is None else outcome.scores.as_dict(),
+        "notes": list(outcome.notes),
+        "files": [str(file) for file in outcome.files],
+    }
+
+
+def _print(outcome: Outcome) -> None:
+    result = outcome.result
+    speed = result.recorded / result.seconds if result.seconds else 0.0
+    print(
+        f"{result.views} views in {result.frames} frames of {', '.join(result.cameras)}, "
+        f"{result.recorded:.1f} s recorded, fused by {outcome.fuser} in {result.seconds:.1f} s "
+        f"({speed:.1f}× real time, {result.views / max(result.seconds, 1e-9):.0f} views/s)"
+    )
+    for note in outcome.notes:
+        print(f"note: {note}")
+    if outcome.scores is not None:
+        print_scores(outcome.scores, outcome.fuser)
+    for file in outcome.files:
+        print(f"  {file}")

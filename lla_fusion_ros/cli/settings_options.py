@@ -1,0 +1,43 @@
+"""Options that set what the nodes' parameters set: `--fuser NAME` and `--set NAME=VALUE`."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import fields
+from typing import Any
+
+from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.settings import FusionSettings
+from lla_fusion_ros.stream.settings import StreamSettings
+
+
+def add_setting_options(parser: argparse.ArgumentParser) -> None:
+    names = ", ".join(field.name for kind in (FusionSettings, StreamSettings) for field in fields(kind))
+    parser.add_argument("--fuser", default="", help="fusion rule (default: the bundle's)")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help=f"any of the settings {names}"
+    )
+
+
+def settings_from(args: argparse.Namespace) -> tuple[FusionSettings, StreamSettings]:
+    """Settings as the user gave them; a wrong name or value is refused with a sentence."""
+    values: dict[type, dict[str, Any]] = {FusionSettings: {}, StreamSettings: {}}
+    if args.fuser:
+        values[FusionSettings]["fuser"] = args.fuser
+    kinds = {field.name: (kind, str(field.type)) for kind in values for field in fields(kind)}
+    for text in args.set:
+        name, equals, value = text.partition("=")
+        if not equals or name not in kinds:
+            raise InputError(f"--set {text}: expected NAME=VALUE with a name out of {', '.join(kinds)}")
+        kind, type_name = kinds[name]
+        values[kind][name] = _parse(text, value, type_name)
+    return FusionSettings(**values[FusionSettings]), StreamSettings(**values[StreamSettings])
+
+
+def _parse(text: str, value: str, type_name: str) -> Any:
+    try:
+        if type_name == "bool":
+            return {"true": True, "false": False}[value.lower()]
+        return {"int": int, "float": float, "str": str}[type_name](value)
+    except (ValueError, KeyError):
+        raise InputError(f"--set {text}: '{value}' is not of type {type_name}") from None

@@ -1,0 +1,262 @@
+"""The report as one HTML text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+
+from lla_fusion_ros import __version__
+from lla_fusion_ros.replay.scoring import SINGLE_FRAME, ReplayScores
+from lla_fusion_ros.report import svg, track_chart
+from lla_fusion_ros.report.score_charts import anchor, overview_svg, reliability_svg
+from lla_fusion_ros.report.timeline import Timeline, TimelineSink
+
+MOST_CARDS = 60
+_SAYS = {
+    "out_of_distribution": "unlike anything trained on",
+    "identity_switch": "identity switch",
+    "camera_disagreement": "cameras disagree",
+}
+_HATCH = (
+    '<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs><pattern id="outside" '
+    'width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<line class="hatch" x1="0" y1="0" x2="0" y2="6"/></pattern></defs></svg>'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportInput:
+    """Everything the page tells.
+
+    Attributes:
+        facts: label and value of the tiles at the top that are not about scores.
+        settings, bundle: tables at the end.
+        notes: what the reader should know, such as what was lost of a damaged bag.
+    """
+
+    title: str
+    subtitle: str
+    class_names: Sequence[str]
+    timelines: TimelineSink
+    fuser: str
+    facts: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
+    bundle: Mapping[str, object] = field(default_factory=dict)
+    scores: ReplayScores | None = None
+    notes: Sequence[str] = ()
+
+
+def write_report(report: ReportInput, path: Path) -> None:
+    """Write the page; a half-written one never lies at its place."""
+    part = path.with_suffix(".part")
+    part.write_text(report_html(report), encoding="utf8")
+    part.replace(path)
+
+
+def report_html(report: ReportInput) -> str:
+    tracks = sorted(report.timelines.tracks.values(), key=lambda track: track.interest, reverse=True)
+    tracks = [track for track in tracks if track.points]
+    cards = sorted(tracks[:MOST_CARDS], key=lambda track: track.points[0].stamp)
+    first, last = report.timelines.first or 0, report.timelines.last
+    body = [
+        f"<h1>{escape(report.title)}</h1><p class='soft'>{escape(report.subtitle)}</p>",
+        _tiles(report),
+        "".join(f"<p class='note'>{escape(note)}</p>" for note in report.notes),
+        _scores(report) if report.scores is not None else "",
+    ]
+    if cards:
+        body.append("<h2>All tracks</h2><div class='card'>" + overview_svg(cards, first, last) + "</div>")
+        body.append(_how_to_read(report))
+        body.append(_tools(cards))
+        body += [_card(track, first, report) for track in cards]
+    left_out = len(tracks) - len(cards) + report.timelines.forgotten
+    if left_out:
+        body.append(f"<p class='soft'>{left_out} further tracks, without warnings, are not shown.</p>")
+    body.append(_table("Settings", report.settings) + _table("Model file", report.bundle))
+    body.append(f"<p class='soft'>Made by lla_fusion_ros {__version__}.</p>")
+    return (
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width,initial-scale=1'>"
+        "<link rel='icon' href='data:,'>"
+        f"<title>{escape(report.title)}</title><style>{_asset('style.css')}</style></head><body>{_HATCH}<main>{''.join(body)}"
+        f"</main><script type='application/json' id='class-names'>{_json(list(report.class_names))}</script>"
+        f"<script>{_asset('script.js')}</script></body></html>"
+    )
+
+
+def _tiles(report: ReportInput) -> str:
+    tiles = []
+    if report.scores is not None:
+        single, fused = report.scores.of(SINGLE_FRAME), report.scores.of(report.fuser)
+        warnings = report.scores.warnings
+        tiles.append(("good", f"{single.accuracy:.1%} → {fused.accuracy:.1%}", "right, single frame → fused"))
+        tiles.append(("", f"{single.nll:.2f} → {fused.nll:.2f}", "NLL, single frame → fused"))
+        events = warnings.outside + warnings.switches
+        css = "bad" if warnings.missed else "good"
+        tiles.append((css, f"{warnings.raised} of {events}", "unknown objects and switches found"))
+        tiles.append(("", f"{warnings.false_alarms} of {warnings.inside}", "false alarms, in tracks"))
+    tiles += [("", value, label) for label, value in report.facts.items()]
+    return (
+        "<div class='cards'>"
+        + "".join(
+            f"<div class='tile {css}'><b>{escape(value)}</b><span>{escape(label)}</span></div>"
+            for css, value, label in tiles
+        )
+        + "</div>"
+    )
+
+
+def _scores(report: ReportInput) -> str:
+    assert report.scores is not None
+    rows = []
+    for each in report.scores.fusers:
+        css = "used" if each.fuser == report.fuser else ""
+        auroc = "–" if each.auroc is None else f"{each.auroc:.3f}"
+        rows.append(
+            f"<tr class='{css}'><td>{escape(each.fuser)}</td><td>{each.accuracy:.3f}</td>"
+            f"<td>{each.nll:.3f}</td><td>{each.ece:.3f}</td><td>{auroc}</td><td>{each.last_accuracy:.3f}</td></tr>"
+        )
+    warnings = report.scores.warnings
+    figures = "".join(
+        reliability_svg(report.scores.reliability[name], name, report.scores.of(name).ece)
+        for name in (SINGLE_FRAME, report.fuser)
+    )
+    model = (
+        ""
+        if warnings.ood_auroc is None
+        else f" The warning model's own score: AUROC {warnings.ood_auroc:.3f}."
+    )
+    return (
+        "<h2>Scores against the truth</h2><div class='card'><div class='scroll'><table><tr><th>fuser</th>"
+        "<th>accuracy</th><th>NLL</th><th>ECE</th><th>AUROC</th><th>last accuracy</th></tr>"
+        f"{''.join(rows)}</table></div><p class='about'>Over {report.scores.fusers[0].views} views of known "
+        f"objects; AUROC of the entropy for telling unknown objects from known ones.{model} "
+        f"Last accuracy: of each track its last shown class.</p><div class='figures'>{figures}</div></div>"
+    )
+
+
+def _how_to_read(report: ReportInput) -> str:
+    truth = (
+        " The thin bar below is the truth, hatched for an unknown object." if report.timelines.truth else ""
+    )
+    return (
+        "<h2>Track by track</h2><p class='about'>Narrow bars on top: what each single frame said, by camera; "
+        "colour is the class, strength the probability. Below: the fused distribution over all cameras "
+        f"and frames so far, and its entropy. Shaded: a warning.{truth} Move over a chart to read it.</p>"
+    )
+
+
+def _tools(cards: Sequence[Timeline]) -> str:
+    reasons = sorted({reason for track in cards for reason in track.reasons})
+    options = "".join(
+        f"<option value='{escape(reason)}'>{escape(_SAYS.get(reason, reason))}</option>" for reason in reasons
+    )
+    return (
+        "<div class='tools'><input id='find' type='search' placeholder='track or class' aria-label='find'>"
+        "<select id='only' aria-label='which tracks'><option value=''>all tracks</option>"
+        f"{options}</select></div>"
+    )
+
+
+def _card(track: Timeline, first: int, report: ReportInput) -> str:
+    points = sorted(track.points, key=lambda point: point.stamp)
+    last = points[-1]
+    top = int(last.pmf.argmax())
+    names = report.class_names
+    badges = "".join(
+        f"<span class='badge {'error' if reason != 'camera_disagreement' else ''}'>"
+        f"{escape(_SAYS.get(reason, reason))}</span>"
+        for reason in track.reasons
+    )
+    words = [track.id, names[top]]
+    if report.timelines.truth is not None:
+        badges += _truth_badge(track, last.stamp, names[top], report, words)
+    shown = track_chart.main_classes(track)
+    legend = "".join(
+        f"<span><i style='background:{svg.class_colour(index)}'></i>{escape(names[index])}</span>"
+        for index in shown
+    )
+    summary = (
+        f"{track.views} views · shown class changed {track.flips}× (single frames {track.single_flips}×)"
+        f"{f' · warned for {track.warned_views} views' if track.warned_views else ''}"
+    )
+    return (
+        f"<section class='card track' id='{anchor(track)}' data-kind='{escape(' '.join(track.reasons))}' "
+        f"data-words='{escape(' '.join(words).lower(), quote=True)}'>"
+        f"<header><h3>{escape(track.id)}</h3>{badges}"
+        f"<span class='now'>{escape(names[top])} <b>{last.pmf[top]:.0%}</b></span></header>"
+        f"{track_chart.track_svg(track, first, report.timelines.truth, names)}"
+        f"<div class='legend'>{legend}</div><div class='read'>{escape(summary)}</div>"
+        f"<script type='application/json'>{_json(_readings(points, first))}</script></section>"
+    )
+
+
+def _truth_badge(track: Timeline, stamp: int, shown: str, report: ReportInput, words: list[str]) -> str:
+    truth = report.timelines.truth
+    span = truth.class_at(track.track_id, stamp) if truth is not None else None
+    if span is None:
+        return ""
+    name = span.class_name if span.class_name in report.class_names else None
+    words.append(span.class_name or "unknown object")
+    if name is None:
+        return "<span class='badge'>truth: unknown object</span>"
+    css = "right" if name == shown else "wrong"
+    return f"<span class='badge {css}'>truth: {escape(name)}</span>"
+
+
+def _readings(points: Sequence, first: int) -> list[list[object]]:
+    rows: list[list[object]] = []
+    for point in points:
+        top = int(point.pmf.argmax())
+        why = ", ".join(_SAYS.get(reason, reason) for reason in point.reasons)
+        seconds = round((point.stamp - first) / 1e9, 3)
+        probability = round(float(point.pmf[top]), 3)
+        rows.append(
+            [
+                seconds,
+                point.camera,
+                point.single,
+                round(point.single_p, 3),
+                top,
+                probability,
+                round(point.entropy, 3),
+                why,
+            ]
+        )
+    return rows
+
+
+def _table(title: str, rows: Mapping[str, object]) -> str:
+    if not rows:
+        return ""
+    cells = "".join(
+        f"<tr><td>{escape(str(key))}</td><td class='text'>{escape(_plain(value))}</td></tr>"
+        for key, value in rows.items()
+    )
+    head = f"<details><summary>{escape(title)}</summary>"
+    return f"{head}<div class='scroll'><table>{cells}</table></div></details>"
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {_plain(part)}" for key, part in value.items())
+    if isinstance(value, list | tuple | np.ndarray):
+        return ", ".join(_plain(part) for part in value)
+    return str(value)
+
+
+def _asset(name: str) -> str:
+    return resources.files("lla_fusion_ros.report").joinpath(name).read_text(encoding="utf8")
+
+
+def _json(value: object) -> str:
+    """JSON that may stand inside a script element."""
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")

@@ -1,0 +1,96 @@
+"""Pictures of the scores: a reliability diagram, and the whole drive at a glance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+from lla_fusion_ros.metrics import Reliability
+from lla_fusion_ros.report import svg
+from lla_fusion_ros.report.timeline import Timeline
+
+_SIDE, _PAD = 190.0, 34.0
+ROW = 13.0
+
+
+def reliability_svg(table: Reliability, title: str, ece: float) -> str:
+    """Accuracy against confidence; the area of a dot grows with the number of views in its bin."""
+    parts = [
+        svg.rect(_PAD, 8, _SIDE, _SIDE, 'class="plot"'),
+        f'<line class="ideal" x1="{_PAD:g}" y1="{8 + _SIDE:g}" x2="{_PAD + _SIDE:g}" y2="8"/>',
+    ]
+    filled = np.flatnonzero(table.count)
+    most = max(int(table.count.max()), 1)
+    xs = _PAD + _SIDE * table.confidence
+    ys = 8 + _SIDE * (1 - table.accuracy)
+    parts.append(f'<polyline class="curve" points="{svg.points(xs[filled], ys[filled])}"/>')
+    for index in filled:
+        radius = 2.5 + 9 * float(np.sqrt(table.count[index] / most))
+        parts.append(
+            f'<circle class="dot" cx="{svg.number(xs[index])}" cy="{svg.number(ys[index])}" '
+            f'r="{svg.number(radius)}"><title>{int(table.count[index])} views, said '
+            f"{table.confidence[index]:.2f}, right {table.accuracy[index]:.2f}</title></circle>"
+        )
+    for share in (0, 0.5, 1):
+        parts.append(svg.text(_PAD + _SIDE * share, _SIDE + 22, f"{share:g}", "axis", "middle"))
+        parts.append(svg.text(_PAD - 5, 12 + _SIDE * (1 - share), f"{share:g}", "axis", "end"))
+    parts.append(svg.text(_PAD + _SIDE / 2, _SIDE + 34, "said", "axis", "middle"))
+    width = _PAD + _SIDE + 12
+    return (
+        f'<figure class="reliability"><svg viewBox="0 0 {width:g} {_SIDE + 40:g}" role="img" '
+        f'aria-label="reliability of {escape(title)}">{"".join(parts)}</svg>'
+        f"<figcaption><b>{escape(title)}</b> ECE {ece:.3f}</figcaption></figure>"
+    )
+
+
+def overview_svg(tracks: Sequence[Timeline], first: int, last: int) -> str:
+    """All tracks as bars over the recording, in the colour of the fused class; warned parts are marked."""
+    width, left = 760.0, 62.0
+    span = max((last - first) / 1e9, 1e-9)
+    scale = (width - left - 10) / span
+    parts = []
+    for row, track in enumerate(tracks):
+        y = row * ROW
+        name = track.id if len(track.id) <= 9 else track.id[:8] + "…"
+        body = [svg.text(left - 6, y + ROW - 3, name, "axis", "end")]
+        points = sorted(track.points, key=lambda point: point.stamp)
+        starts = [(point.stamp - first) / 1e9 for point in points]
+        usual = float(np.median(np.diff(starts))) if len(starts) > 1 else 0.1
+        for (begin, end, top), bad in _runs(points, starts, usual):
+            fill = f'fill="{svg.class_colour(top)}"'
+            x, length = left + begin * scale, (end - begin) * scale
+            body.append(svg.rect(x, y + 2, length, ROW - 5, fill))
+            if bad:
+                body.append(svg.rect(x, y + ROW - 3, length, 2.5, 'class="alarm"'))
+        parts.append(f'<a href="#{anchor(track)}">{"".join(body)}</a>')
+    height = len(tracks) * ROW
+    for tick in svg.nice_ticks(0, span):
+        place = svg.number(left + tick * scale)
+        parts.append(f'<line class="grid" x1="{place}" x2="{place}" y1="0" y2="{height:g}"/>')
+        parts.append(svg.text(left + tick * scale, height + 13, f"{tick:g} s", "axis", "middle"))
+    return (
+        f'<svg class="overview" viewBox="0 0 {width:g} {height + 18:g}" role="img" '
+        f'aria-label="all tracks over time">{"".join(parts)}</svg>'
+    )
+
+
+def anchor(track: Timeline) -> str:
+    """The id of a track's card in the page."""
+    return "track-" + "".join(c if c.isascii() and c.isalnum() else f"_{ord(c):x}" for c in track.id)
+
+
+def _runs(points: Sequence, starts: list[float], usual: float) -> list[tuple[tuple[float, float, int], bool]]:
+    """Stretches of the same shown class and the same state of warning."""
+    runs: list[tuple[tuple[float, float, int], bool]] = []
+    for point, start in zip(points, starts, strict=True):
+        top, bad = int(point.pmf.argmax()), point.level > 0
+        if runs:
+            (begin, end, before), was = runs[-1]
+            if start - end < 3 * usual:
+                runs[-1] = (begin, start, before), was
+                if before == top and was == bad:
+                    continue
+        runs.append(((start, start + usual, top), bad))
+    return runs

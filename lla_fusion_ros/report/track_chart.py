@@ -1,0 +1,220 @@
+"""The picture of one track: flickering single frames above, the fused distribution below, warnings too."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from lla_fusion_ros.replay.truth import Truth
+from lla_fusion_ros.report import svg
+from lla_fusion_ros.report.timeline import Point, Timeline
+
+WIDTH, LEFT, RIGHT = 760.0, 62.0, 10.0
+STRIP, STRIP_GAP = 15.0, 3.0
+AREA, ENTROPY, GAP = 108.0, 46.0, 12.0
+PICTURE = 40.0
+SHOWN_CLASSES = 6
+OTHER = "var(--other)"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Seconds of the recording to x."""
+
+    start: float
+    stop: float
+
+    def x(self, seconds: np.ndarray | float) -> np.ndarray | float:
+        share = (np.asarray(seconds) - self.start) / max(self.stop - self.start, 1e-9)
+        placed = LEFT + share * (WIDTH - LEFT - RIGHT)
+        return float(placed) if np.ndim(placed) == 0 else placed
+
+
+def main_classes(timeline: Timeline) -> list[int]:
+    """The classes worth a colour: most fused probability first, then what single frames often said."""
+    mass = np.sum([point.pmf for point in timeline.points], axis=0)
+    single = np.bincount([point.single for point in timeline.points], minlength=len(mass))
+    order = np.argsort(-(mass + 0.6 * single), kind="stable")
+    return [int(index) for index in order[:SHOWN_CLASSES] if mass[index] + single[index] > 0.02]
+
+
+def track_svg(timeline: Timeline, first: int, truth: Truth | None, names: Sequence[str]) -> str:
+    """The whole chart; x is seconds since the recording began."""
+    seconds = np.array([(point.stamp - first) / 1e9 for point in timeline.points])
+    order = np.argsort(seconds, kind="stable")
+    points = [timeline.points[index] for index in order]
+    seconds = seconds[order]
+    pad = max(0.04 * (seconds[-1] - seconds[0]), 0.15)
+    axis = Axis(seconds[0] - pad / 2, seconds[-1] + pad)
+    cameras = sorted({point.camera for point in points})
+    shown = main_classes(timeline)
+    parts: list[str] = []
+    y = 0.0
+    if timeline.thumbnails:
+        parts.append(_pictures(timeline, first, axis))
+        y += PICTURE + 8
+    for camera in cameras:
+        parts.append(svg.text(LEFT - 6, y + STRIP - 4, camera.rpartition("/")[2], "axis", "end"))
+        parts.append(_strip(points, seconds, camera, axis, y, names, shown))
+        y += STRIP + STRIP_GAP
+    y += 6
+    top = y
+    parts.append(_areas(points, seconds, axis, y, shown, names))
+    if truth is not None:
+        parts.append(_truth_bar(timeline.track_id, truth, points, seconds, axis, y + AREA + 2, names))
+    y += AREA + GAP
+    parts.append(_entropy(points, seconds, axis, y))
+    y += ENTROPY
+    parts.insert(0, _warning_bands(points, seconds, axis, top, y))
+    parts.append(_time_axis(axis, y))
+    height = y + 18
+    return (
+        f'<svg viewBox="0 0 {svg.number(WIDTH)} {svg.number(height)}" role="img" '
+        f'aria-label="track {escape(timeline.id)} over time" data-top="{svg.number(top)}" '
+        f'data-bottom="{svg.number(y)}" data-left="{LEFT:g}" data-right="{WIDTH - RIGHT:g}" '
+        f'data-start="{axis.start:.3f}" data-stop="{axis.stop:.3f}">'
+        f"{''.join(parts)}<line class='cursor' y1='{svg.number(top)}' y2='{svg.number(y)}'/></svg>"
+    )
+
+
+def _pictures(timeline: Timeline, first: int, axis: Axis) -> str:
+    """Thumbnails where they were taken; those that would overlap are left out."""
+    parts = []
+    free = -np.inf
+    for thumbnail in sorted(timeline.thumbnails, key=lambda each: each.stamp):
+        x = float(axis.x((thumbnail.stamp - first) / 1e9)) - PICTURE / 2
+        x = min(max(x, LEFT), WIDTH - RIGHT - PICTURE)
+        if x < free:
+            continue
+        free = x + PICTURE + 3
+        data = base64.b64encode(thumbnail.jpeg).decode()
+        parts.append(
+            f'<image x="{svg.number(x)}" y="0" width="{PICTURE:g}" height="{PICTURE:g}" '
+            f'href="data:image/jpeg;base64,{data}"><title>{escape(thumbnail.camera)}</title></image>'
+        )
+    return "".join(parts)
+
+
+def _colour(index: int, shown: Sequence[int]) -> str:
+    return svg.class_colour(index) if index in shown else OTHER
+
+
+def _strip(
+    points: list[Point],
+    seconds: np.ndarray,
+    camera: str,
+    axis: Axis,
+    y: float,
+    names: Sequence[str],
+    shown: Sequence[int],
+) -> str:
+    """One bar per single frame: its colour is the class, its strength the probability."""
+    own = [index for index, point in enumerate(points) if point.camera == camera]
+    xs = np.atleast_1d(axis.x(seconds[own]))
+    gaps = np.diff(xs)
+    usual = float(np.median(gaps)) if len(gaps) else 6.0
+    parts = []
+    for place, index in enumerate(own):
+        point = points[index]
+        width = min(gaps[place] if place < len(gaps) else usual, usual * 1.6, 14.0)
+        fill = f'fill="{_colour(point.single, shown)}" fill-opacity="{0.25 + 0.75 * point.single_p:.2f}"'
+        parts.append(svg.rect(xs[place], y, width - 0.4, STRIP, fill))
+    return "".join(parts)
+
+
+def _areas(
+    points: list[Point], seconds: np.ndarray, axis: Axis, y: float, shown: list[int], names: Sequence[str]
+) -> str:
+    """The fused distribution, stacked; the most probable class at the bottom."""
+    pmf = np.array([point.pmf for point in points], float)
+    rest = np.clip(1.0 - pmf[:, shown].sum(axis=1), 0, 1)
+    layers = [*((svg.class_colour(index), pmf[:, index]) for index in shown), (OTHER, rest)]
+    xs, _ = svg.steps(np.append(seconds, axis.stop - 1e-6), np.zeros(len(seconds) + 1))
+    xs = np.asarray(axis.x(xs))
+    low = np.zeros(len(xs))
+    parts = [svg.rect(LEFT, y, WIDTH - LEFT - RIGHT, AREA, 'class="plot"')]
+    for colour, values in layers:
+        held = np.repeat(values, 2)
+        high = low + np.append(held, held[-1])[: len(xs)]
+        parts.append(
+            f'<path d="{svg.area(xs, y + AREA * (1 - low), y + AREA * (1 - high))}" '
+            f'fill="{colour}" fill-opacity=".82"/>'
+        )
+        low = high
+    for share, label in ((0.0, "0"), (0.5, ".5"), (1.0, "1")):
+        parts.append(svg.text(LEFT - 6, y + AREA * (1 - share) + 4, label, "axis", "end"))
+    parts.append(svg.text(0, y + AREA / 2 + 4, "fused", "axis"))
+    return "".join(parts)
+
+
+def _truth_bar(
+    track: str,
+    truth: Truth,
+    points: list[Point],
+    seconds: np.ndarray,
+    axis: Axis,
+    y: float,
+    names: Sequence[str],
+) -> str:
+    """A thin bar in the colour of what the object really is; hatched for what no network knows."""
+    spans: list[tuple[float, float, str]] = []
+    for index, point in enumerate(points):
+        span = truth.class_at(track, point.stamp)
+        if span is None:
+            continue
+        known = span.class_name in names
+        colour = svg.class_colour(list(names).index(str(span.class_name))) if known else "url(#outside)"
+        stop = float(seconds[index + 1]) if index + 1 < len(seconds) else axis.stop
+        if spans and spans[-1][2] == colour:
+            spans[-1] = spans[-1][0], stop, colour
+        else:
+            spans.append((float(seconds[index]), stop, colour))
+    bars = (
+        svg.rect(float(axis.x(start)), y, float(axis.x(stop)) - float(axis.x(start)), 5, f'fill="{colour}"')
+        for start, stop, colour in spans
+    )
+    return "".join(bars) + svg.text(LEFT - 6, y + 7, "truth", "axis", "end")
+
+
+def _entropy(points: list[Point], seconds: np.ndarray, axis: Axis, y: float) -> str:
+    values = np.array([point.entropy for point in points])
+    xs, ys = svg.steps(np.append(seconds, axis.stop), np.append(values, values[-1]))
+    line = svg.points(np.atleast_1d(axis.x(xs)), y + ENTROPY * (1 - np.clip(ys, 0, 1)))
+    return (
+        svg.rect(LEFT, y, WIDTH - LEFT - RIGHT, ENTROPY, 'class="plot"')
+        + f'<polyline class="entropy" points="{line}"/>'
+        + svg.text(0, y + ENTROPY / 2 + 4, "entropy", "axis")
+    )
+
+
+def _warning_bands(points: list[Point], seconds: np.ndarray, axis: Axis, top: float, bottom: float) -> str:
+    """Where the track is warned of, over the fused distribution and the entropy alike."""
+    parts = []
+    begin: float | None = None
+    level = 0
+    edges = [*(zip(seconds.tolist(), (point.level for point in points), strict=True)), (axis.stop, 0)]
+    for moment, now in edges:
+        if begin is not None and now != level:
+            kind = "error" if level > 1 else "warn"
+            x = float(axis.x(begin))
+            width = max(float(axis.x(moment)) - x, 2.0)
+            parts.append(svg.rect(x, top - 5, width, bottom - top + 5, f'class="band {kind}"'))
+            begin = None
+        if now and begin is None:
+            begin = moment
+        level = now
+    return "".join(parts)
+
+
+def _time_axis(axis: Axis, y: float) -> str:
+    ticks = svg.nice_ticks(axis.start, axis.stop)
+    return "".join(
+        f'<line class="tick" x1="{svg.number(float(axis.x(tick)))}" x2="{svg.number(float(axis.x(tick)))}" '
+        f'y1="{svg.number(y)}" y2="{svg.number(y + 4)}"/>'
+        + svg.text(float(axis.x(tick)), y + 15, f"{tick:g} s", "axis", "middle")
+        for tick in ticks
+    )
