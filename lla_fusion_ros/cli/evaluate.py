@@ -1,0 +1,153 @@
+"""`lla-fusion evaluate`: a bundle and tracks in; accuracy, calibration and warnings of every fuser out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lla_fusion_ros.bundle import Bundle
+    from lla_fusion_ros.evaluation.run import Options
+    from lla_fusion_ros.evaluation.selection import Selection
+
+NAME = "evaluate"
+HELP = "score a bundle on a data set of tracks: all fusers, lengths and numbers of networks, and the warnings"
+EXAMPLE = """\
+lla-fusion evaluate models/signworld.safetensors --dataset signworld --split test
+lla-fusion evaluate gtsrb.safetensors --dataset gtsrb --root data/GTSRB --json scores.json --plots figures
+lla-fusion evaluate gtsrb.safetensors --dataset gtsrb --root more/GTSRB --split all --regimes hard
+lla-fusion evaluate gtsrb.safetensors --dataset gtsrb --root data/GTSRB --ood-dataset signworld"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("bundle", help="the model file")
+    data = parser.add_argument_group("data")
+    data.add_argument("--dataset", required=True, help="name of the data set; docs/datasets.md lists them")
+    data.add_argument("--root", help="its folder")
+    data.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the data set"
+    )
+    data.add_argument(
+        "--split",
+        choices=("all", "test"),
+        help="test: the tracks the bundle kept aside when it was trained on this data; all: every track of "
+        "the folder (default: test where the bundle was trained on this folder, else all)",
+    )
+    data.add_argument("--ood-dataset", metavar="NAME", help="a data set that plays the outside world")
+    data.add_argument("--ood-root", metavar="DIR", help="its folder")
+    what = parser.add_argument_group("what to score")
+    what.add_argument("--regimes", default="clean,hard,mixed", help="(%(default)s)")
+    what.add_argument("--lengths", default="1,3,5,10,20,30", help="numbers of frames L (%(default)s)")
+    what.add_argument("--networks", default="", help="numbers of networks C (one, and all)")
+    what.add_argument("--fusers", default="", help="names, separated by commas (all)")
+    what.add_argument("--seed", type=int, default=1, help="of the degradations (%(default)s)")
+    what.add_argument("--resamples", type=int, default=1000, help="of the bootstrap (%(default)s)")
+    out = parser.add_argument_group("output")
+    out.add_argument("--json", metavar="FILE", help="write all results as JSON; - for standard output")
+    out.add_argument("--plots", metavar="DIR", help="write figures (needs matplotlib)")
+    out.add_argument("--cache", metavar="DIR", help="folder that keeps network outputs (~/.cache/lla_fusion)")
+
+
+def run(args: argparse.Namespace) -> int:
+    from lla_fusion_ros.bundle import load_bundle
+    from lla_fusion_ros.cli.evaluation_tables import print_tables
+    from lla_fusion_ros.cli.words import data_options
+    from lla_fusion_ros.cli.work_progress import WorkProgress
+    from lla_fusion_ros.datasets import load_dataset
+    from lla_fusion_ros.errors import InputError
+    from lla_fusion_ros.evaluation.outputs import default_cache
+    from lla_fusion_ros.evaluation.run import evaluate
+
+    options = _options(args)
+    for name, folder in (("--json", args.json), ("--plots", args.plots)):
+        if folder and folder != "-" and not Path(folder).absolute().parent.is_dir():
+            raise InputError(f"folder '{Path(folder).absolute().parent}' of {name} does not exist")
+    bundle = load_bundle(args.bundle)
+    cache = Path(args.cache) if args.cache else default_cache()
+    with WorkProgress() as progress:
+        progress.stage(f"loading {args.dataset}")
+        tracks = load_dataset(args.dataset, args.root, **data_options(args.option))
+        selection = _selection(args, bundle, tracks)
+        parts = (selection.inside, selection.outside)
+        frames = sum(min(len(track.frames), max(options.lengths)) for part in parts for track in part.tracks)
+        progress.crops_expected(frames * len(options.regimes))
+        evaluation = evaluate(bundle, selection, options, cache, progress)
+    document = _document(bundle, tracks, selection, options, evaluation)
+    if args.plots:
+        from lla_fusion_ros.plots.evaluation import all_figures
+
+        all_figures(evaluation, document, Path(args.plots))
+    if args.json == "-":
+        print(json.dumps(document, indent=1))
+    else:
+        print_tables(document)
+        if args.json:
+            Path(args.json).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def _options(args: argparse.Namespace) -> Options:
+    from lla_fusion_ros.cli.words import numbers, words
+    from lla_fusion_ros.datasets import REGIMES
+    from lla_fusion_ros.errors import InputError
+    from lla_fusion_ros.evaluation.run import Options
+
+    regimes = words(args.regimes)
+    wrong = [name for name in regimes if name not in REGIMES]
+    if wrong or not regimes:
+        raise InputError(f"--regimes {args.regimes!r}: choose from {', '.join(REGIMES)}")
+    lengths = numbers("--lengths", args.lengths)
+    if not lengths or min(lengths) < 1:
+        raise InputError(f"--lengths {args.lengths!r}: expected numbers from 1 up, separated by commas")
+    if args.resamples < 10:
+        raise InputError(f"--resamples {args.resamples}: an interval needs at least 10")
+    return Options(
+        regimes=tuple(regimes),  # type: ignore[arg-type]
+        lengths=tuple(sorted(set(lengths))),
+        networks=tuple(numbers("--networks", args.networks)),
+        fusers=tuple(words(args.fusers)),
+        seed=args.seed,
+        resamples=args.resamples,
+    )
+
+
+def _selection(args: argparse.Namespace, bundle: Bundle, tracks: Any) -> Selection:
+    from dataclasses import replace
+
+    from lla_fusion_ros.datasets import load_dataset
+    from lla_fusion_ros.errors import InputError
+    from lla_fusion_ros.evaluation.selection import all_outside, select_tracks
+
+    split = args.split or ("test" if bundle.meta.dataset.get("digest") == tracks.digest else "all")
+    args.split = split
+    selection = select_tracks(bundle, tracks, split)
+    if args.ood_root and not args.ood_dataset:
+        raise InputError("--ood-root needs --ood-dataset: the name of the data set in that folder")
+    if not args.ood_dataset:
+        return selection
+    return replace(selection, outside=all_outside(bundle, load_dataset(args.ood_dataset, args.ood_root)))
+
+
+def _document(
+    bundle: Bundle, tracks: Any, selection: Selection, options: Options, evaluation: Any
+) -> dict[str, Any]:
+    from lla_fusion_ros import __version__
+
+    return {
+        "command": shlex.join(["lla-fusion", *sys.argv[1:]]),
+        "bundle": {"file": Path(bundle.source).name, "hash": bundle.hash, "networks": bundle.networks},
+        "dataset": {"name": tracks.name, "digest": tracks.digest},
+        "default_fuser": bundle.meta.default_fuser,
+        "tracks": len(selection.inside.tracks),
+        "outside_tracks": len(selection.outside.tracks),
+        "seed": options.seed,
+        "version": __version__,
+        "results": evaluation.results,
+        "comparisons": evaluation.comparisons,
+        "ood": evaluation.ood,
+        "switch": evaluation.switch,
+    }

@@ -1,0 +1,35 @@
+"""Lists and NAME=VALUE pairs as users type them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from lla_fusion_ros.errors import InputError
+
+
+def words(text: str) -> list[str]:
+    """Words separated by commas."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def numbers(name: str, text: str) -> list[int]:
+    """Whole numbers separated by commas; `name` is the option they belong to."""
+    try:
+        return [int(word) for word in words(text)]
+    except ValueError:
+        raise InputError(f"{name} {text!r} is not a list of whole numbers separated by commas") from None
+
+
+def data_options(pairs: list[str]) -> dict[str, Any]:
+    """NAME=VALUE, numbers read as numbers."""
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise InputError(f"--option {pair!r} must be NAME=VALUE")
+        try:
+            options[name] = json.loads(value)
+        except json.JSONDecodeError:
+            options[name] = value
+    return options

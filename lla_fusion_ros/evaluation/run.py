@@ -1,0 +1,191 @@
+"""The whole evaluation: network outputs, every fuser, warnings, and one document of results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.calibration import TrackViews
+from lla_fusion_ros.datasets import REGIMES, Regime
+from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.evaluation.bootstrap import Resamples
+from lla_fusion_ros.evaluation.compare import comparisons
+from lla_fusion_ros.evaluation.fused import Fused, fuse_tracks
+from lla_fusion_ros.evaluation.ood import ood_record, track_scores_after
+from lla_fusion_ros.evaluation.outputs import network_outputs
+from lla_fusion_ros.evaluation.scores import OPPONENT, TrackScores, result_record, track_scores
+from lla_fusion_ros.evaluation.selection import Selection
+from lla_fusion_ros.evaluation.switch import switch_record
+from lla_fusion_ros.fusion import fusers, make_fuser
+from lla_fusion_ros.fusion.along import flat_views
+from lla_fusion_ros.pmf import entropy
+
+LENGTHS = (1, 3, 5, 10, 20, 30)
+FUSED_ENTROPY = "fused entropy"  # the paper's score, of the default fuser's pmf
+
+Key = tuple[str, str, int, int]  # fuser, regime, C, L
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is scored. Attributes: seed: of the degradations; resamples: of the bootstrap over tracks."""
+
+    regimes: tuple[Regime, ...] = REGIMES
+    lengths: tuple[int, ...] = LENGTHS
+    networks: tuple[int, ...] = ()  # empty: one, and all
+    fusers: tuple[str, ...] = ()  # empty: all
+    seed: int = 1
+    resamples: int = 1000
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """Records for JSON, and what the figures need beyond them."""
+
+    results: list[dict[str, Any]] = field(default_factory=list)
+    comparisons: list[dict[str, Any]] = field(default_factory=list)
+    ood: list[dict[str, Any]] = field(default_factory=list)
+    switch: list[dict[str, Any]] = field(default_factory=list)
+    pmfs: dict[Key, np.ndarray] = field(default_factory=dict)
+    labels: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
+    strangeness: dict[tuple[str, str, int], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    # (score, regime, L) -> inside, outside
+
+
+class Report(Protocol):
+    """Hears of the progress."""
+
+    def crops(self, count: int) -> None: ...
+    def stage(self, name: str) -> None: ...
+
+
+def evaluate(
+    bundle: Bundle, selection: Selection, options: Options, cache: Path, report: Report
+) -> Evaluation:
+    """Score the bundle on the selection (METHOD 8)."""
+    names = _chosen_fusers(options.fusers)
+    counts = _chosen_networks(bundle, options.networks)
+    longest = max(options.lengths)
+    evaluation = Evaluation()
+    scores: dict[Key, TrackScores] = {}
+    draws = Resamples.draw(len(selection.inside.tracks), options.resamples)
+    for regime in options.regimes:
+        inside = network_outputs(bundle, selection.inside, regime, options.seed, longest, cache, report.crops)
+        outside = None
+        if selection.outside.tracks:
+            outside = network_outputs(
+                bundle, selection.outside, regime, options.seed, longest, cache, report.crops
+            )
+        evaluation.labels = inside.label
+        for count in counts:
+            for name, fused in _fuse_all(bundle, inside, names, count, report, regime):
+                for length in options.lengths:
+                    key = (name, regime, count, length)
+                    scores[key] = track_scores(fused, inside.label, length)
+                    evaluation.pmfs[key] = fused.after(length)
+        _ood(bundle, inside, outside, regime, counts, options, evaluation, report)
+    for (name, of_regime, count, length), own in scores.items():
+        opponent = None if name == OPPONENT else scores.get((OPPONENT, of_regime, count, length))
+        record = result_record(
+            own, evaluation.pmfs[name, of_regime, count, length], evaluation.labels, opponent, draws
+        )
+        evaluation.results.append({"fuser": name, "regime": of_regime, "L": length, "C": count, **record})
+    report.stage("comparisons")
+    evaluation.comparisons = comparisons(scores, draws)
+    return evaluation
+
+
+def _fuse_all(
+    bundle: Bundle, tracks: TrackViews, names: Sequence[str], count: int, report: Report, regime: str
+) -> list[tuple[str, Fused]]:
+    posterior = bundle.posterior()
+    if count < bundle.networks:
+        posterior, tracks = posterior.select(range(count)), tracks.select(range(count))
+    views = flat_views(posterior, tracks.logits, tracks.features)
+    fused = []
+    for name in names:
+        report.stage(f"{regime}, {count} network{'s' * (count > 1)}, {name}")
+        fuser = make_fuser(name, posterior, fitted_values(bundle, name, count))
+        fused.append((name, fuse_tracks(fuser, tracks, views)))
+    return fused
+
+
+def fitted_values(bundle: Bundle, name: str, count: int) -> dict[str, Any]:
+    """The fuser's numbers, fitted for all networks of the bundle; weights of absent ones are dropped."""
+    values = dict(bundle.meta.fusers.get(name, {}))
+    if "weights" in values:
+        values["weights"] = list(values["weights"])[:count]
+    return values
+
+
+def _ood(
+    bundle: Bundle,
+    inside: TrackViews,
+    outside: TrackViews | None,
+    regime: str,
+    counts: Sequence[int],
+    options: Options,
+    evaluation: Evaluation,
+    report: Report,
+) -> None:
+    """Warnings: the fitted ones need all networks; the entropy of the fused pmf works with any number."""
+    model, posterior = bundle.warning_model(), bundle.posterior()
+    report.stage(f"{regime}, warnings")
+    if model is not None:
+        record = switch_record(model, posterior, inside, options.seed)
+        if record is not None:
+            evaluation.switch.append({"regime": regime, "C": bundle.networks, **record})
+    if outside is None:
+        return
+    for count in counts:
+        (_, known), (_, strange) = (
+            _fuse_all(bundle, part, [bundle.meta.default_fuser], count, report, regime)[0]
+            for part in (inside, outside)
+        )
+        for length in options.lengths:
+            pair = entropy(known.after(length)), entropy(strange.after(length))
+            _keep(evaluation, FUSED_ENTROPY, regime, length, count, bundle.networks, pair)
+    if model is None:
+        return
+    known_scores = track_scores_after(model, posterior, inside, options.lengths)
+    strange_scores = track_scores_after(model, posterior, outside, options.lengths)
+    for length in options.lengths:
+        for score, values in known_scores[length].items():
+            pair = values, strange_scores[length][score]
+            _keep(evaluation, score, regime, length, bundle.networks, bundle.networks, pair)
+
+
+def _keep(
+    evaluation: Evaluation,
+    score: str,
+    regime: str,
+    length: int,
+    count: int,
+    all_networks: int,
+    pair: tuple[np.ndarray, np.ndarray],
+) -> None:
+    evaluation.ood.append({"score": score, "regime": regime, "L": length, "C": count, **ood_record(*pair)})
+    if count == all_networks:
+        evaluation.strangeness[score, regime, length] = pair
+
+
+def _chosen_fusers(asked: Sequence[str]) -> list[str]:
+    known = fusers()
+    unknown = [name for name in asked if name not in known]
+    if unknown:
+        raise InputError(f"there is no fuser '{unknown[0]}'; choose from {', '.join(known)}")
+    return list(asked or known)
+
+
+def _chosen_networks(bundle: Bundle, asked: Sequence[int]) -> list[int]:
+    wrong = [count for count in asked if not 1 <= count <= bundle.networks]
+    if wrong:
+        raise InputError(
+            f"--networks {wrong[0]}: the bundle has {bundle.networks}; ask for 1 to {bundle.networks}"
+        )
+    return sorted(set(asked or (1, bundle.networks)))

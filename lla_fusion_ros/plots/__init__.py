@@ -1,0 +1,1 @@
+"""Figures of evaluation and reproduction (matplotlib); imported only where somebody asks for a picture."""
