@@ -1,0 +1,74 @@
+"""Splits by track."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.tiny_datasets import make_trackset
+
+from lla_fusion_ros.datasets import split_tracks
+from lla_fusion_ros.errors import InputError
+
+
+def ids(trackset):
+    return {track.id for track in trackset.tracks}
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    classes=st.integers(2, 5),
+    tracks=st.integers(1, 9),
+    seed=st.integers(0, 1000),
+    held=st.integers(0, 1),
+)
+def test_every_track_is_in_exactly_one_part(classes, tracks, seed, held):
+    trackset = make_trackset(classes, tracks, frames=1, side=4)
+    splits = split_tracks(trackset, holdout=range(held), seed=seed)
+    parts = [ids(part) for part in (splits.train, splits.validation, splits.test, splits.outside)]
+    assert sum(map(len, parts)) == len(trackset.tracks)
+    assert set.union(*parts) == ids(trackset)
+
+
+def test_each_class_is_dealt_out_by_the_fractions():
+    splits = split_tracks(make_trackset(classes=3, tracks=20, frames=1), fractions=(0.7, 0.15, 0.15))
+    for part, expected in ((splits.train, 14), (splits.validation, 3), (splits.test, 3)):
+        labels = [track.label for track in part.tracks]
+        assert [labels.count(label) for label in range(3)] == [expected] * 3
+
+
+def test_a_class_of_three_tracks_is_in_all_parts():
+    splits = split_tracks(make_trackset(classes=2, tracks=3, frames=1))
+    for part in (splits.train, splits.validation, splits.test):
+        assert {track.label for track in part.tracks} == {0, 1}
+
+
+def test_held_out_classes_leave_the_list_and_the_others_are_numbered_anew():
+    trackset = make_trackset(classes=4, tracks=6, frames=1)
+    splits = split_tracks(trackset, holdout=(1,))
+    assert splits.train.class_names == ("class 0", "class 2", "class 3")
+    assert {track.label for track in splits.outside.tracks} == {-1}
+    assert {track.id.split("/")[0] for track in splits.outside.tracks} == {"1"}
+    for part in (splits.train, splits.validation, splits.test):
+        for track in part.tracks:
+            assert part.class_names[track.label] == f"class {track.id.split('/')[0]}"
+
+
+def test_equal_seeds_split_alike_and_others_do_not():
+    trackset = make_trackset(classes=3, tracks=12, frames=1)
+    assert ids(split_tracks(trackset, seed=4).train) == ids(split_tracks(trackset, seed=4).train)
+    assert ids(split_tracks(trackset, seed=4).train) != ids(split_tracks(trackset, seed=5).train)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"fractions": (0.5, 0.2, 0.2)}, "sum to 1"),
+        ({"fractions": (1.2, -0.1, -0.1)}, ">= 0"),
+        ({"holdout": (7,)}, r"holdout \[7\] are no classes"),
+        ({"holdout": (0, 1, 2)}, "leaves no class"),
+    ],
+)
+def test_impossible_splits_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        split_tracks(make_trackset(frames=1), **options)
