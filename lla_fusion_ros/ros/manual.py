@@ -1,0 +1,130 @@
+"""The parameters as text, made from the settings classes: a page of documentation and YAML files; no ROS."""
+
+from __future__ import annotations
+
+from dataclasses import Field, fields
+from textwrap import wrap
+from typing import Any
+
+from lla_fusion_ros.ros.settings import (
+    CAMERAS_DESCRIPTION,
+    NODES,
+    TIME_OFFSET_DESCRIPTION,
+    TIME_OFFSET_RANGE,
+    is_changeable,
+)
+
+COMMAND = "python tools/make_parameter_files.py"
+TITLES = {
+    "NodeSettings": "Every node",
+    "NetworkSettings": "The networks and their images",
+    "StreamSettings": "From messages to crops",
+    "FusionSettings": "Fusion and warnings",
+}
+# config file -> node whose parameters it lists, cameras it names, what it is for
+CONFIGS = {
+    "fusion.yaml": ("perception", ["camera"], "Parameters of fusion.launch.py: everything in one process."),
+    "distributed.yaml": (
+        "perception",
+        ["camera"],
+        "Parameters of distributed.launch.py: classifiers take the parts on networks and crops, the fusion "
+        "node that on fusion. The launch argument `cameras` overrides the list here.",
+    ),
+    "replay.yaml": (
+        "perception",
+        ["left", "right"],
+        "Parameters of replay.launch.py: a bag, with long queues, so that little is dropped.",
+    ),
+}
+REPLAY_VALUES = {"queue_depth": 100, "sync_queue": 100, "input_depth": 100}
+
+
+def parameters_page() -> str:
+    """docs/parameters.md"""
+    lines = [
+        "# Parameters",
+        "",
+        f"Made from the code by `{COMMAND}`; a test keeps it up to date. On a running node,",
+        "`ros2 param describe /perception <name>` says the same.",
+        "",
+        "*Live* parameters can change while the node runs and take effect on the next frame; a bad value is",
+        "rejected with a reason and changes nothing. The others are fixed while the node is configured: changing",
+        "them is refused with a sentence. At start a bad value stops the node, with a sentence that names the",
+        "parameter.",
+        "",
+        "## Cameras",
+        "| parameter | type | default | range | live | meaning |",
+        "|---|---|---|---|---|---|",
+        f"| `cameras` | string array | `[camera]` | no name twice | | {CAMERAS_DESCRIPTION} |",
+        "| `<camera>.time_offset` | float | `0.0` "
+        f"| {_range(*TIME_OFFSET_RANGE)} | | {TIME_OFFSET_DESCRIPTION} |",
+    ]
+    for group, _ in NODES["perception"]:
+        users = [f"`{node}`" for node, groups in NODES.items() if group in dict(groups)]
+        lines += ["", f"## {TITLES[group.__name__]}", f"Of {', '.join(users)}."]
+        lines += _exceptions(group)
+        lines += ["", "| parameter | type | default | range | live | meaning |", "|---|---|---|---|---|---|"]
+        lines += [_row(group, field) for field in fields(group)]
+    return "\n".join(lines) + "\n"
+
+
+def config_file(name: str) -> str:
+    """The commented YAML file of that name."""
+    node, cameras, purpose = CONFIGS[name]
+    values: dict[str, Any] = REPLAY_VALUES if name == "replay.yaml" else {}
+    lines = [f"# {line}" for line in wrap(purpose, 106)]
+    lines += [
+        f"# Defaults, made by `{COMMAND}`; copy the file, change it, and pass params_file:=YOURS.",
+        "/**:",
+        "  ros__parameters:",
+        *_comment(CAMERAS_DESCRIPTION),
+        f"    cameras: [{', '.join(cameras)}]",
+    ]
+    for camera in cameras:
+        lines += [f"    {camera}:", *_comment(TIME_OFFSET_DESCRIPTION, "      "), "      time_offset: 0.0"]
+    for group, _ in NODES[node]:
+        lines += ["", f"    # --- {TITLES[group.__name__]}"]
+        for field in fields(group):
+            limits = _limits(field)
+            live = "live" if is_changeable(group, field.name) else "fixed"
+            notes = f" ({', '.join([*([limits] if limits else []), live])})"
+            lines += _comment(field.metadata["description"] + notes)
+            lines.append(f"    {field.name}: {_yaml(values.get(field.name, field.default))}")
+    return "\n".join(lines) + "\n"
+
+
+def _exceptions(group: type) -> list[str]:
+    notes = []
+    for node, groups in NODES.items():
+        names = dict(groups).get(group)
+        if names is not None:
+            notes.append(f"Of these, `{node}` has only {', '.join(f'`{name}`' for name in names)}.")
+    return notes
+
+
+def _row(group: type, field: Field[Any]) -> str:
+    live = "yes" if is_changeable(group, field.name) else ""
+    limits = _limits(field).replace("|", "\\|")
+    description = field.metadata["description"].replace("|", "\\|")
+    return f"| `{field.name}` | {field.type} | `{_yaml(field.default)}` | {limits} | {live} | {description} |"
+
+
+def _limits(field: Field[Any]) -> str:
+    if field.metadata["choices"]:
+        return " or ".join(field.metadata["choices"])
+    low, high = field.metadata["low"], field.metadata["high"]
+    return "" if low is None else _range(low, high)
+
+
+def _range(low: float, high: float) -> str:
+    return f"{low:g} to {high:g}"
+
+
+def _yaml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def _comment(text: str, indent: str = "    ") -> list[str]:
+    return [f"{indent}# {line}" for line in wrap(text, 100)]
