@@ -93,7 +93,7 @@ class EnsemblePosterior:
         whitened = inverse[:, None] @ self.cross @ inverse[None].swapaxes(-1, -2)
         for network in range(self.networks):
             whitened[network, network] = np.eye(self.features)
-        return whitened
+        return shrunk_to_psd(whitened)
 
     def _networks_first(self, features: np.ndarray) -> np.ndarray:
         if features.shape[-2:] != (self.networks, self.features):
@@ -195,3 +195,23 @@ def factor_with_prior(data: np.ndarray, precision: float) -> np.ndarray:
         values, vectors = np.linalg.eigh((data + data.swapaxes(-1, -2)) / 2)
         lifted = (vectors * (np.maximum(values, 0) + precision)[..., None, :]) @ vectors.swapaxes(-1, -2)
         return np.linalg.cholesky(lifted)
+
+
+def shrunk_to_psd(blocks: np.ndarray) -> np.ndarray:
+    """Correlation blocks G, those off the diagonal shrunk where rounding made G indefinite.
+
+    Exact sums need no shrinking; a bundle keeps them in float32, which a small prior can magnify.
+    (G + d I) / (1 + d), with -d the lowest eigenvalue, is the least such change that keeps the variances.
+    [networks, networks, classes, D, D] -> the same
+    """
+    networks, _, classes, size, _ = blocks.shape
+    joint = blocks.transpose(2, 0, 3, 1, 4).reshape(classes, networks * size, -1)
+    try:
+        np.linalg.cholesky(joint + 1e-9 * np.eye(networks * size))
+        return blocks
+    except np.linalg.LinAlgError:
+        lowest = np.minimum(np.linalg.eigvalsh(joint).min(axis=-1), 0.0)  # [classes]
+        out = blocks / (1.0 - lowest)[:, None, None]
+        own = np.arange(networks)
+        out[own, own] = np.eye(size)
+        return out

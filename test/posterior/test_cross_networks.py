@@ -54,6 +54,26 @@ def test_the_joint_matrix_is_positive_semidefinite(seed, prior, views):
         assert values.min() > -1e-9 * values.max()
 
 
+def test_the_joint_matrix_stays_psd_when_a_bundle_rounds_it_to_float32():
+    rng = np.random.default_rng(7)
+    total = CrossSum(2, 2, 5)
+    phi = 1e3 * rng.normal(size=(200, 1, 5)).repeat(2, axis=1)  # two networks that see the same
+    total.add(rng.normal(size=(200, 1, 2)).repeat(2, axis=1), phi)
+    exact = total.finish(1e-6)
+    assert exact.cross is not None
+    rounded = replace(
+        exact, factors=exact.factors.astype(np.float32), cross=exact.cross.astype(np.float32).astype(float)
+    )
+    views = 1e3 * rng.normal(size=(4, 2, 5))
+    raw = exact.factors.astype(np.float32).astype(float)
+    inverse = np.linalg.inv(raw)
+    whitened = inverse[0] @ rounded.cross[0, 1] @ inverse[1].swapaxes(-1, -2)
+    assert np.linalg.norm(whitened, 2, axis=(-1, -2)).max() > 1 + 1e-9  # rounding alone broke it
+    values = np.linalg.eigvalsh(rounded.joint_covariance(views))
+    assert values.min() > -1e-12 * values.max()
+    np.testing.assert_allclose(rounded.covariance(views, views), exact.covariance(views, views), rtol=1e-4)
+
+
 def test_why_eta_is_shared_each_networks_own_would_give_a_correlation_above_one():
     phi, logits = np.ones((30, 2, 1)), np.tile([[[2.0, 0.0], [1.0, 0.0]]], (30, 1, 1))  # two sure networks
     total = CrossSum(2, 2, 1)
@@ -61,14 +81,11 @@ def test_why_eta_is_shared_each_networks_own_would_give_a_correlation_above_one(
     shared = total.finish(1e-9)
     own = DiagonalSum(2, 2, 1)
     own.add(logits, phi)
-    mixed = replace(own.finish(1e-9), cross=shared.cross)
-
-    def correlation(posterior):
-        block = posterior.joint_covariance(np.ones((1, 2, 1)))[0]
-        return block[0, 1] / np.sqrt(block[0, 0] * block[1, 1])
-
-    assert correlation(mixed) > 1.01
-    assert correlation(shared) == pytest.approx(1.0)
+    apart = own.finish(1e-9)
+    assert shared.cross is not None
+    for posterior, lawful in ((apart, False), (shared, True)):
+        correlation = shared.cross[0, 1] / (posterior.factors[0] * posterior.factors[1])  # L^-1 B L^-T, D = 1
+        assert (correlation <= 1 + 1e-9).all() == lawful
 
 
 def test_joint_covariance_agrees_with_pairs_of_views():
