@@ -40,10 +40,9 @@ class Canvas:
         self.ellipse(centre, (radius, radius), colour)
 
     def ellipse(self, centre: Point, radii: tuple[float, float], colour: Colour) -> None:
-        turn = np.linspace(0, 2 * np.pi, 64, endpoint=False)
-        self.polygon(
-            zip(centre[0] + radii[0] * np.cos(turn), centre[1] + radii[1] * np.sin(turn), strict=True), colour
-        )
+        place = (round((centre[0] + 1) * self._scale), round((centre[1] + 1) * self._scale))
+        axes = (round(radii[0] * self._scale), round(radii[1] * self._scale))
+        cv2.ellipse(self._pixels, place, axes, 0, 0, 360, (*colour, 255), cv2.FILLED)
 
     def line(self, points: Sequence[Point], width: float, colour: Colour) -> None:
         """A line with round ends and joints."""

@@ -24,7 +24,7 @@ def draw_scenery(kind: str, rng: np.random.Generator) -> np.ndarray:
 
 
 def _shade(colour: Colour, factor: float) -> Colour:
-    red, green, blue = (int(np.clip(channel * factor, 0, 255)) for channel in colour)
+    red, green, blue = (max(0, min(255, int(channel * factor))) for channel in colour)
     return red, green, blue
 
 
@@ -41,9 +41,9 @@ def _leaves(
     light = 0.78 - 0.34 * (y - middle[1]) / radii[1] + 0.16 * (x - middle[0]) / radii[0]
     order = np.argsort(light + rng.normal(0, 0.22, count))
     size = rng.uniform(0.05, 0.13, count) * radii[0] / 0.8
-    for i in order:
-        tone = _shade(hue, float(light[i] + rng.normal(0, 0.08)))
-        canvas.ellipse((float(x[i]), float(y[i])), (float(size[i]), float(size[i]) * 0.8), tone)
+    tone = light + rng.normal(0, 0.08, count)
+    for i in order.tolist():
+        canvas.ellipse((x[i], y[i]), (size[i], 0.8 * size[i]), _shade(hue, tone[i]))
 
 
 def _tree(rng: np.random.Generator) -> np.ndarray:
