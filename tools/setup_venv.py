@@ -53,9 +53,16 @@ def main() -> int:
 
 
 def set_up() -> None:
-    """Do the steps whose stamps are missing or out of date."""
-    lock = os.open(ROOT, os.O_RDONLY)  # released by the kernel when this process ends, however it ends
-    fcntl.flock(lock, fcntl.LOCK_EX)
+    """Do the steps whose stamps are missing or out of date; a second set-up at the same time waits."""
+    lock = os.open(ROOT, os.O_RDONLY)  # the kernel frees it when this process ends, however it ends
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        do_outdated_steps()
+    finally:
+        os.close(lock)
+
+
+def do_outdated_steps() -> None:
     distribution = os.environ.get("ROS_DISTRO", "")
     steps = ros_steps(distribution) if distribution else wheel_steps()
     first = next((n for n, step in enumerate(steps) if read_stamp(step[0]) != step[2]), None)
