@@ -190,7 +190,14 @@ def install_on_ros(progress: Progress) -> None:
 
 def pip(progress: Progress, arguments: list[str], constraints: Path) -> None:
     forget_half_installed_packages()
-    command = [PYTHON, "-m", "pip", "install", "--no-build-isolation", "--disable-pip-version-check"]
+    command: list[str | Path] = [
+        PYTHON,
+        "-m",
+        "pip",
+        "install",
+        "--no-build-isolation",
+        "--disable-pip-version-check",
+    ]
     # Compiling thousands of modules, of which few are ever imported, would take a minute.
     command += ["--no-compile", "--progress-bar", "off", "--constraint", constraints, *arguments]
     progress.run(command, clean_environment(), "pip could not install the packages; read the lines above")
@@ -212,7 +219,7 @@ def check_imports(progress: Progress, modules: Iterable[str]) -> None:
         remedy = "`make clean` and try again"
         if os.environ.get("ROS_DISTRO") and top in ("rclpy", "vision_msgs"):
             remedy = f"sudo apt install ros-{os.environ['ROS_DISTRO']}-{top.replace('_', '-')}"
-        command = [PYTHON, "-c", f"import {module}"]
+        command: list[str | Path] = [PYTHON, "-c", f"import {module}"]
         progress.run(command, clean_environment(), f"{top} cannot be imported; {remedy}")
 
 

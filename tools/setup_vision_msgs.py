@@ -23,7 +23,7 @@ def build_vision_msgs(source: Path, venv: Path, progress: Progress) -> None:
     env = clean_environment()
     env["AMENT_PREFIX_PATH"] = str(venv)
     env["PATH"] = f"{venv / 'bin'}{os.pathsep}{env.get('PATH', '')}"
-    configure = [
+    configure: list[str | Path] = [
         "cmake",
         "-S",
         source,
