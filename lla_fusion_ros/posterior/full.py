@@ -2,9 +2,7 @@
 
     H = sum_n Lambda_n (x) phi_n phi_n^T + P0^-1,    Lambda_n = diag(p_n) - p_n p_n^T
 
-Lambda_n has the all-ones vector in its null space: the data say nothing about a constant added to all logits,
-so the raw variances carry the prior's huge common mode, which softmax ignores. Everything here is therefore
-a *contrast*: a logit minus the mean of all logits.
+Everything it answers is a contrast, for the reason given in contrasts.py.
 """
 
 from __future__ import annotations
@@ -18,16 +16,11 @@ from scipy.linalg import cho_solve
 
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.pmf import softmax
+from lla_fusion_ros.posterior.contrasts import ContrastPosterior
 from lla_fusion_ros.posterior.ensemble import factor_with_prior
 from lla_fusion_ros.posterior.symmetric import outer_sum, unpack
 
 LARGEST = 12_000  # parameters of one last layer: 1.2 GB per matrix of float64
-
-
-def contrasts(covariance: np.ndarray) -> np.ndarray:
-    """Covariance of z - mean(z) given that of z: both sides centred.  [..., classes, classes]"""
-    rows = covariance - covariance.mean(axis=-1, keepdims=True)
-    return rows - rows.mean(axis=-2, keepdims=True)
 
 
 class FullSum:
@@ -64,7 +57,7 @@ class FullSum:
 
 
 @dataclass(frozen=True)  # no slots: cached_property keeps the inverse in the instance
-class FullPosterior:
+class FullPosterior(ContrastPosterior):
     """Gaussian posterior of the last layers with all classes coupled; answers in contrasts.
 
     Attributes:
@@ -95,34 +88,17 @@ class FullPosterior:
         inverse = inverse.reshape(-1, self.classes, self.features, self.classes, self.features)
         return inverse.transpose(0, 1, 3, 2, 4).reshape(self.networks, self.classes**2, self.features**2)
 
-    def logit_covariance(self, first: np.ndarray, second: np.ndarray | None = None) -> np.ndarray:
-        """T_theta J_i H^-1 J_j^T of eq. linearizeCov, as contrasts; one network with itself.
-
-        1 or 2 x [..., networks, D] -> [..., networks, classes, classes]
-        """
-        second = first if second is None else second
-        if first.shape[-2:] != (self.networks, self.features):
-            raise InputError(
-                f"features have shape {first.shape}, expected [..., {self.networks}, {self.features}]"
-            )
+    def raw_covariance(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """J_i H^-1 J_j^T, common mode included.   2 x [..., networks, D] -> [..., networks, M, M]"""
         products = (first[..., :, None] * second[..., None, :]).reshape(-1, self.networks, self.features**2)
         flat = np.matmul(products.transpose(1, 0, 2), self._covariances.swapaxes(-1, -2))
-        shape = (*first.shape[:-1], self.classes, self.classes)
-        return self.temperature * contrasts(flat.transpose(1, 0, 2).reshape(shape))
-
-    def variance(self, features: np.ndarray) -> np.ndarray:
-        """Variance of each logit's contrast to the mean.  [..., networks, D] -> [..., networks, classes]"""
-        return np.diagonal(self.logit_covariance(features), axis1=-2, axis2=-1)
+        return flat.transpose(1, 0, 2).reshape(*first.shape[:-1], self.classes, self.classes)
 
     def with_prior(self, precision: float) -> FullPosterior:
         """The same data under another prior."""
         eye = np.eye(self.factors.shape[1])
         data = self.factors @ self.factors.swapaxes(-1, -2) - self.prior_precision * eye
         return replace(self, factors=factor_with_prior(data, precision), prior_precision=float(precision))
-
-    def with_temperature(self, temperature: float) -> FullPosterior:
-        """The same posterior with another T_theta."""
-        return replace(self, temperature=float(temperature))
 
     def select(self, networks: Sequence[int]) -> FullPosterior:
         """The posterior of some of the networks."""

@@ -2,8 +2,8 @@
 
     H ~ (1/N) (sum_n Lambda_n) (x) (sum_n phi_n phi_n^T) + P0^-1
 
-Kept as eigenvalues and eigenvectors of the two factors, because then the prior is added exactly. As with
-`full`, the answers are contrasts (a logit minus the mean of all logits).
+Kept as eigenvalues and eigenvectors of the two factors, because then the prior is added exactly. The answers
+are contrasts, for the reason given in contrasts.py.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.pmf import softmax
-from lla_fusion_ros.posterior.full import contrasts
+from lla_fusion_ros.posterior.contrasts import ContrastPosterior
 
 
 class KronSum:
@@ -48,7 +47,7 @@ class KronSum:
 
 
 @dataclass(frozen=True, slots=True)
-class KronPosterior:
+class KronPosterior(ContrastPosterior):
     """Kronecker-factored posterior of the last layers; answers in contrasts.
 
     Attributes:
@@ -77,34 +76,17 @@ class KronPosterior:
     def features(self) -> int:
         return self.input_values.shape[1]
 
-    def logit_covariance(self, first: np.ndarray, second: np.ndarray | None = None) -> np.ndarray:
-        """T_theta J_i H^-1 J_j^T of eq. linearizeCov, as contrasts; one network with itself.
-
-        1 or 2 x [..., networks, D] -> [..., networks, classes, classes]
-        """
-        second = first if second is None else second
-        if first.shape[-2:] != (self.networks, self.features):
-            raise InputError(
-                f"features have shape {first.shape}, expected [..., {self.networks}, {self.features}]"
-            )
+    def raw_covariance(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """J_i H^-1 J_j^T, common mode included.   2 x [..., networks, D] -> [..., networks, M, M]"""
         rotated = np.einsum("...cd,cde->...ce", first, self.input_vectors)
         rotated = rotated * np.einsum("...cd,cde->...ce", second, self.input_vectors)  # [..., networks, D]
         precision = self.input_values[:, :, None] * self.output_values[:, None, :] + self.prior_precision
         scales = np.einsum("...cd,cdm->...cm", rotated, 1.0 / precision)
-        covariance = (self.output_vectors * scales[..., None, :]) @ self.output_vectors.swapaxes(-1, -2)
-        return self.temperature * contrasts(covariance)
-
-    def variance(self, features: np.ndarray) -> np.ndarray:
-        """Variance of each logit's contrast to the mean.  [..., networks, D] -> [..., networks, classes]"""
-        return np.diagonal(self.logit_covariance(features), axis1=-2, axis2=-1)
+        return (self.output_vectors * scales[..., None, :]) @ self.output_vectors.swapaxes(-1, -2)
 
     def with_prior(self, precision: float) -> KronPosterior:
         """The same data under another prior."""
         return replace(self, prior_precision=float(precision))
-
-    def with_temperature(self, temperature: float) -> KronPosterior:
-        """The same posterior with another T_theta."""
-        return replace(self, temperature=float(temperature))
 
     def select(self, networks: Sequence[int]) -> KronPosterior:
         """The posterior of some of the networks."""
