@@ -5,9 +5,9 @@ ros2 launch lla_fusion_ros distributed.launch.py cameras:=left fusion:=false
 ros2 launch lla_fusion_ros distributed.launch.py cameras:=left,right classify:=right
 """
 
+from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
-from launch import LaunchContext, LaunchDescription
 from lla_fusion_ros.ros.launching import argument, camera_names, common_arguments, make_node
 
 

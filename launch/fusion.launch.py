@@ -3,9 +3,9 @@
 ros2 launch lla_fusion_ros fusion.launch.py model:=gtsrb cameras:=front_left,front_right device:=cuda
 """
 
+from launch import LaunchContext, LaunchDescription
 from launch.actions import OpaqueFunction
 
-from launch import LaunchContext, LaunchDescription
 from lla_fusion_ros.ros.launching import common_arguments, make_node
 
 

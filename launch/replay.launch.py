@@ -5,10 +5,10 @@ ros2 launch lla_fusion_ros replay.launch.py bag:=drive/ cameras:=left,right mode
 
 from importlib.util import find_spec
 
+from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, ExecuteProcess, OpaqueFunction, Shutdown
 from launch_ros.actions import Node
 
-from launch import LaunchContext, LaunchDescription
 from lla_fusion_ros.ros.launching import PACKAGE, argument, common_arguments, make_node
 
 # Seconds for the node to load its model: `bag_player` waits at most so long for subscribers, rosbag2 always.

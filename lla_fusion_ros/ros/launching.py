@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from launch import LaunchContext
 from launch.actions import DeclareLaunchArgument
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-from launch import LaunchContext
 from lla_fusion_ros.resources import find_resource
 
 PACKAGE = "lla_fusion_ros"
