@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from lla_fusion_ros.cli.words import data_options, decimals, numbers
+
 NAME = "train"
 HELP = "train an ensemble on a data set, fit its posterior, calibrate everything, write a bundle"
 EXAMPLE = """\
@@ -17,7 +19,7 @@ lla-fusion train --dataset signworld --members 5 --out my_signs.safetensors
 lla-fusion train --dataset gtsrb --root data/GTSRB --size 40 --epochs 20 --out gtsrb.safetensors
 lla-fusion train --dataset gtsrb --root data/GTSRB --size 40 --epochs 20 --out gtsrb.safetensors --resume
 lla-fusion train --dataset folder --root crops --start models/gtsrb.safetensors --epochs 5 --out a.safetensors
-lla-fusion train --dataset folder --root crops --start a.safetensors --epochs 0 --out calibrated.safetensors"""
+lla-fusion train --dataset folder --root crops --start a.safetensors --epochs 0 --out b.safetensors"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
 
     from lla_fusion_ros.bundle import load_bundle, save_bundle
     from lla_fusion_ros.classifier import choose_device
-    from lla_fusion_ros.cli.progress import TrainingProgress
+    from lla_fusion_ros.cli.training_progress import TrainingProgress
     from lla_fusion_ros.datasets import load_dataset
     from lla_fusion_ros.errors import InputError
     from lla_fusion_ros.training.checkpoint import CheckpointFolder
@@ -106,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
     folder = Path(args.checkpoints) if args.checkpoints else out.with_name(out.name + ".training")
     with TrainingProgress() as progress:
         progress.stage(f"loading {args.dataset}")
-        tracks = load_dataset(args.dataset, args.root, **_options(args.option))
+        tracks = load_dataset(args.dataset, args.root, **data_options(args.option))
         bundle = run_recipe(
             recipe, tracks, device, folder, args.resume, report=progress.report, stage=progress.stage
         )
@@ -153,11 +155,11 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
     calibration = CalibrationOptions(
         cross=args.cross, half=args.half_weights, test=not args.no_test, seed=args.seed
     )
-    fractions = _numbers("--fractions", args.fractions, float)
+    fractions = tuple(decimals("--fractions", args.fractions))
     return Recipe(
         settings,
         calibration,
-        holdout=tuple(_numbers("--holdout", args.holdout, int)),
+        holdout=tuple(numbers("--holdout", args.holdout)),
         fractions=fractions,  # type: ignore[arg-type]
         split_seed=args.split_seed,
         start=start,
@@ -168,34 +170,9 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
 def _architecture(args: argparse.Namespace) -> dict[str, Any]:
     architecture: dict[str, Any] = {"name": args.network, "size": args.size or 32}
     if args.channels:
-        architecture["channels"] = _numbers("--channels", args.channels, int)
+        architecture["channels"] = numbers("--channels", args.channels)
     if args.width:
         architecture["width"] = args.width
     if args.network == "dense":
         architecture["image_channels"] = 1
     return architecture
-
-
-def _numbers(name: str, text: str, kind: type) -> list[Any]:
-    from lla_fusion_ros.errors import InputError
-
-    try:
-        return [kind(word) for word in text.split(",") if word.strip()]
-    except ValueError:
-        raise InputError(f"{name} {text!r} is not a list of numbers separated by commas") from None
-
-
-def _options(words: list[str]) -> dict[str, Any]:
-    """NAME=VALUE, numbers read as numbers."""
-    from lla_fusion_ros.errors import InputError
-
-    options = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals:
-            raise InputError(f"--option {word!r} must be NAME=VALUE")
-        try:
-            options[name] = json.loads(value)
-        except json.JSONDecodeError:
-            options[name] = value
-    return options

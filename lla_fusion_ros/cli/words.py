@@ -21,6 +21,14 @@ def numbers(name: str, text: str) -> list[int]:
         raise InputError(f"{name} {text!r} is not a list of whole numbers separated by commas") from None
 
 
+def decimals(name: str, text: str) -> list[float]:
+    """Numbers separated by commas; `name` is the option they belong to."""
+    try:
+        return [float(word) for word in words(text)]
+    except ValueError:
+        raise InputError(f"{name} {text!r} is not a list of numbers separated by commas") from None
+
+
 def data_options(pairs: list[str]) -> dict[str, Any]:
     """NAME=VALUE, numbers read as numbers."""
     options: dict[str, Any] = {}

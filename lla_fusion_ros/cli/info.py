@@ -1,0 +1,134 @@
+"""`lla-fusion info`: what is in a bundle or a bag."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lla_fusion_ros.bundle import Bundle
+
+NAME = "info"
+HELP = "tell what is in a bundle or a bag"
+EXAMPLE = """\
+lla-fusion info models/gtsrb.safetensors
+lla-fusion info recordings/drive_1
+lla-fusion info models/gtsrb.safetensors --json | jq .class_names"""
+
+_BAG_ENDINGS = (".mcap", ".db3", ".zstd", ".zst", ".bag", ".yaml")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", help="a bundle (.safetensors), or a bag (its folder, .mcap or .db3)")
+    parser.add_argument("--json", action="store_true", help="everything, for programs")
+
+
+def run(args: argparse.Namespace) -> int:
+    path = Path(args.file)
+    if path.is_dir() or path.name.endswith(_BAG_ENDINGS):
+        from lla_fusion_ros.bags.describe import describe_bag
+
+        description = describe_bag(path)
+        _print_json(description.as_dict()) if args.json else _show(_bag_lines(description))
+        return 0
+    from lla_fusion_ros.bundle import load_bundle
+
+    bundle = load_bundle(path)
+    if args.json:
+        _print_json({**bundle.meta.as_dict(), "hash": bundle.hash, "bytes": path.stat().st_size})
+    else:
+        _show(bundle_lines(bundle, path.stat().st_size))
+    return 0
+
+
+def bundle_lines(bundle: Bundle, size: int) -> list[str]:
+    """A bundle as lines of text."""
+    meta = bundle.meta
+    data, training = meta.dataset, meta.training
+    others = [name for name in meta.fusers if name != meta.default_fuser]
+    lines = [
+        f"bundle            {bundle.source}",
+        f"hash              {bundle.hash}",
+        f"size              {size / 1e6:.2f} MB, made with lla_fusion_ros {meta.package_version}",
+        f"networks          {meta.networks} x {_architecture(meta.architecture)}",
+        f"input             {meta.input_size} px RGB, boxes grown by {meta.crop_margin:g} on each side",
+        f"posterior         prior precision {meta.prior_precision:.3g}, "
+        f"T_theta {meta.posterior_temperature:.3g}"
+        + ("" if meta.posterior_temperature else " (Laplace term inactive in the pmf)"),
+        f"default fuser     {meta.default_fuser} {_values(meta.fusers.get(meta.default_fuser, {}))}",
+        f"other fusers      {', '.join(others) or 'none fitted'}",
+        f"data              {data.get('name', 'not recorded')} {str(data.get('digest', ''))[:12]}, "
+        f"split seed {data.get('split_seed')}, held out {data.get('holdout') or 'nothing'}",
+    ]
+    lines += [f"made by           {command}" for command in training.get("commands", [])]
+    lines += _warning_lines(meta.warnings)
+    for part in ("validation", "test"):
+        lines += _score_lines(part, meta.scores.get(part))
+    lines.append(f"classes           {len(meta.class_names)}")
+    lines += [f"  {index:3d}  {name}" for index, name in enumerate(meta.class_names)]
+    return lines
+
+
+def _architecture(architecture: dict[str, Any]) -> str:
+    options = ", ".join(f"{key} {value}" for key, value in architecture.items() if key != "name")
+    return f"{architecture.get('name')} ({options})"
+
+
+def _values(values: dict[str, Any]) -> str:
+    plain = {key: value for key, value in values.items() if isinstance(value, int | float)}
+    return "(" + ", ".join(f"{key} {value:.3g}" for key, value in plain.items()) + ")" if plain else ""
+
+
+def _warning_lines(warnings: dict[str, Any]) -> list[str]:
+    if not warnings:
+        return ["warnings          none fitted"]
+    quality = warnings.get("quality", {})
+    shown = {
+        "auroc_combined": "AUROC on synthetic outliers",
+        "switch_detected_5": "identity switches found in 5 frames",
+    }
+    parts = [f"{text} {quality[key]:.3f}" for key, text in shown.items() if key in quality]
+    return [f"warnings          {'; '.join(parts) or 'fitted'}"]
+
+
+def _score_lines(part: str, scores: dict[str, Any] | None) -> list[str]:
+    if not scores:
+        return []
+    lines = [f"{part + ' scores':<18}{scores['tracks']} tracks, default fuser"]
+    lines.append("  regime   single frame   L   accuracy [95% interval]    NLL     ECE")
+    for record in scores["fused"]:
+        low, high = record["accuracy_interval"]
+        single = scores["single_frame"][record["regime"]]
+        lines.append(
+            f"  {record['regime']:<8} {single:12.4f} {record['L']:4d}   {record['accuracy']:.4f} "
+            f"[{low:.4f}, {high:.4f}]   {record['nll']:.4f}  {record['ece']:.4f}"
+        )
+    return lines
+
+
+def _bag_lines(description: Any) -> list[str]:
+    lines = [
+        f"bag       {description.path}",
+        f"length    {description.seconds:.1f} s, {description.messages} messages",
+        f"tracks    {description.tracks}, of which several cameras see {description.shared_tracks}",
+        f"can be fused: {'yes' if description.can_be_fused else 'no'}",
+    ]
+    lines += [f"missing   {sentence}" for sentence in description.missing]
+    lines += [f"note      {sentence}" for sentence in description.notes]
+    for camera in description.cameras:
+        lines.append(
+            f"camera    {camera.name}: {camera.kind}, {camera.frames} frames, "
+            f"{camera.detections} detections, {camera.tracks} tracks"
+        )
+    lines += [f"topic     {name}  {kind}  {count}" for name, kind, count in description.topics]
+    return lines
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    print(json.dumps(document, indent=1))
+
+
+def _show(lines: list[str]) -> None:
+    print("\n".join(lines))
