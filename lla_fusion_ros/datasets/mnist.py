@@ -79,8 +79,11 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
             if count > _MOST_BYTES:
                 raise DatasetError(f"'{path}' claims the shape {shape}; its header is damaged")
             data = file.read(count)
+            rest = file.read(1)  # also makes gzip compare its checksum
     except (OSError, EOFError, zlib.error) as error:
         raise DatasetError(f"'{path}' cannot be read: {error}; copy the file again") from error
     if len(data) < count:
         raise DatasetError(f"'{path}' is cut short: {len(data)} of {count} bytes; copy the file again")
+    if rest:
+        raise DatasetError(f"'{path}' is longer than the {count} bytes it claims; copy the file again")
     return np.frombuffer(data, np.uint8).reshape(shape)

@@ -63,13 +63,13 @@ class Drive:
         return int(round(self.settings.duration * self.settings.rate))
 
     def __len__(self) -> int:
-        return sum(1 for _ in self._schedule())
+        return sum(1 for _ in self.schedule())
 
     def __iter__(self) -> Iterator[CameraFrame]:
-        for step, camera in self._schedule():
+        for step, camera in self.schedule():
             yield self.frame(step, camera)
 
-    def _schedule(self) -> Iterator[tuple[int, int]]:
+    def schedule(self) -> Iterator[tuple[int, int]]:
         for step in range(self.steps):
             for camera in range(len(self.camera_names)):
                 fault = self._blackout(camera, self._time(step, camera))

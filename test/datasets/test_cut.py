@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.tiny_datasets import make_trackset
 
 from lla_fusion_ros.datasets import cut
 from lla_fusion_ros.datasets.types import Frame, Track, TrackSet
 from lla_fusion_ros.errors import InputError
+from support.tiny_datasets import make_trackset
 
 
 def test_a_crop_of_a_whole_image_at_its_own_size_is_that_image():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.tiny_datasets import make_trackset
 
 from lla_fusion_ros.datasets import REGIMES, apply_plan, augmentation_plan, cut, degrade
 from lla_fusion_ros.datasets.degrade import regime_plan
 from lla_fusion_ros.errors import InputError
+from support.tiny_datasets import make_trackset
 
 
 @pytest.fixture(scope="module")

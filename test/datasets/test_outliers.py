@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.tiny_datasets import make_trackset
 
 from lla_fusion_ros.datasets import OUTLIER_KINDS, cut, load_dataset, outlier_tracks
 from lla_fusion_ros.errors import InputError
+from support.tiny_datasets import make_trackset
 
 
 @pytest.fixture(scope="module")

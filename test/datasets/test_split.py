@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.tiny_datasets import make_trackset
 
 from lla_fusion_ros.datasets import split_tracks
 from lla_fusion_ros.errors import InputError
+from support.tiny_datasets import make_trackset
 
 
 def ids(trackset):

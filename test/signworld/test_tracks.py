@@ -1,0 +1,89 @@
+"""Tracks for training, rendered without whole images."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lla_fusion_ros.datasets import cut, load_dataset
+from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.signworld import CLASS_NAMES, RoadsideObject
+from lla_fusion_ros.signworld.render import Renderer
+from lla_fusion_ros.signworld.scene import make_look, scatter_props
+from lla_fusion_ros.signworld.settings import TWO_CAMERAS
+
+
+@pytest.fixture(scope="module")
+def trackset():
+    return load_dataset("signworld", tracks=17, outside=6, frames=6)
+
+
+def test_every_class_has_its_tracks_and_other_objects_have_none(trackset):
+    assert trackset.class_names == CLASS_NAMES
+    assert [track.label for track in trackset.tracks] == [*range(17), *[-1] * 6]
+    assert len({track.id for track in trackset.tracks}) == 23
+    assert {len(track.frames) for track in trackset.tracks} == {6}
+
+
+def test_both_cameras_take_part_and_the_object_comes_nearer(trackset):
+    for track in trackset.tracks:
+        assert {frame.camera for frame in track.frames} == {0, 1}
+        times = [frame.time for frame in track.frames]
+        assert times == sorted(times)
+        assert times[-1] > 1
+        first, last = (frame.box[2] - frame.box[0] for frame in (track.frames[0], track.frames[-1]))
+        assert last > 1.3 * first
+
+
+def test_boxes_lie_in_their_images_with_surroundings(trackset):
+    for track in trackset.tracks:
+        for frame in track.frames:
+            height, width = frame.image.shape[:2]
+            x0, y0, x1, y1 = frame.box
+            assert -0.15 * (x1 - x0) < x0 < x1 < width + 0.15 * (x1 - x0)
+            assert -0.15 * (y1 - y0) < y0 < y1 < height + 0.15 * (y1 - y0)
+            assert width > 1.2 * (x1 - x0)
+
+
+def test_equal_seeds_give_equal_data(trackset):
+    assert load_dataset("signworld", tracks=17, outside=6, frames=6).digest == trackset.digest
+    assert load_dataset("signworld", tracks=17, outside=6, frames=6, seed=1).digest != trackset.digest
+
+
+def test_more_tracks_begin_with_the_same_ones(trackset):
+    more = load_dataset("signworld", tracks=20, frames=6)
+    for one, other in zip(trackset.tracks[:17], more.tracks[:17], strict=True):
+        np.testing.assert_array_equal(one.frames[0].image, other.frames[0].image)
+
+
+def test_a_window_shows_exactly_what_the_whole_image_shows():
+    look, rng = make_look(0), np.random.default_rng(0)
+    props = scatter_props(0.0, 120.0, rng)
+    thing = RoadsideObject("a", "stop", (5.0, 2.3, 25.0), yaw=5.0)
+    for camera in TWO_CAMERAS:
+        renderer = Renderer(look, camera)
+        whole, seen = renderer.render([thing], props, (1.8, 5.0))
+        x0, y0, x1, y1 = (int(edge) for edge in seen[0].box)
+        window = (x0 - 20, y0 - 15, x1 + 25, y1 + 40)
+        part, _ = renderer.render([thing], props, (1.8, 5.0), window)
+        same = (
+            np.abs(whole[window[1] : window[3], window[0] : window[2]].astype(int) - part).max(axis=-1) <= 2
+        )
+        assert same.mean() > 0.99
+
+
+def test_crops_of_different_classes_can_be_told_apart_by_their_mean(trackset):
+    # A check that crops show their signs: crops of a class resemble other crops of that class most.
+    crops = cut(load_dataset("signworld", tracks=51, frames=6, occluded=0.0), size=16, margin=0.0)
+    pixels = crops.images.reshape(len(crops), -1).astype(float)
+    pixels = (pixels - pixels.mean(1, keepdims=True)) / pixels.std(1, keepdims=True)
+    known = crops.track < 34
+    means = np.stack([pixels[known & (crops.label == label)].mean(0) for label in range(17)])
+    guess = (pixels[~known] @ means.T).argmax(1)
+    assert (guess == crops.label[~known]).mean() > 0.6
+
+
+@pytest.mark.parametrize("wrong", [{"tracks": -1}, {"frames": 0}, {"occluded": 1.5}])
+def test_impossible_numbers_are_refused(wrong):
+    with pytest.raises(InputError, match="must be >= 0"):
+        load_dataset("signworld", **wrong)
