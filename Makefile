@@ -6,6 +6,8 @@ PYTHON ?=
 ifdef _ROS_WHEELS_BOOTSTRAP_COMPLETE
 unexport _ROS_WHEELS_BOOTSTRAP_COMPLETE LD_LIBRARY_PATH
 endif
+# Without compiled modules every start of a process would take seconds.
+unexport PYTHONDONTWRITEBYTECODE
 # Two test processes share the cores; threads of their own would only fight.
 export OMP_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= passive

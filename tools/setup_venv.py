@@ -37,6 +37,23 @@ APT = "Debian, Ubuntu: sudo apt install"
 # On top of a sourced ROS everything else has to fit what ROS brings, first of all its numpy.
 PINNED_ON_ROS = ("mypy", "ruff", "torch")
 
+CHECKED_MODULES = (
+    "rclpy",
+    "vision_msgs.msg",
+    "sensor_msgs.msg",
+    "diagnostic_msgs.msg",
+    "torch",
+    "cv2",
+    "scipy.optimize",
+    "matplotlib.pyplot",
+    "rosbags.highlevel",
+    "rich.progress",
+    "safetensors.numpy",
+    "hypothesis",
+    "pytest",
+    "lla_fusion_ros",
+)
+
 Step = tuple[str, str, str, Callable[[Progress], None]]  # key, title, hash of the inputs, what to do
 
 
@@ -84,7 +101,6 @@ def do_outdated_steps() -> None:
 def wheel_steps() -> list[Step]:
     requirements = digest([WHEELS, CONSTRAINTS, ROOT / "setup.py", ROOT / "setup.cfg"])
     interfaces = digest(sorted(path for path in INTERFACES.rglob("*") if path.is_file()), requirements)
-    modules = ("rclpy", "vision_msgs.msg", "torch", "cv2", "lla_fusion_ros")
     return [
         ("venv", "Python environment", identity(""), lambda _: make_venv(on_ros=False)),
         ("packages", "packages: ROS 2 Jazzy, torch, tools", requirements, install_wheels),
@@ -98,7 +114,7 @@ def wheel_steps() -> list[Step]:
             "check",
             "check that everything imports",
             interfaces,
-            lambda progress: check_imports(progress, modules),
+            check_imports,
         ),
     ]
 
@@ -107,7 +123,6 @@ def ros_steps(distribution: str) -> list[Step]:
     requirements = digest(
         [CONSTRAINTS, ROOT / "setup.py", ROOT / "setup.cfg"], os.environ.get("AMENT_PREFIX_PATH", "")
     )
-    modules = ("torch", "cv2", "lla_fusion_ros", "rclpy", "vision_msgs.msg")
     return [
         ("venv", "Python environment", identity(distribution), lambda _: make_venv(on_ros=True)),
         ("packages", "packages that ROS does not bring", requirements, install_on_ros),
@@ -115,7 +130,7 @@ def ros_steps(distribution: str) -> list[Step]:
             "check",
             "check that everything imports",
             requirements,
-            lambda progress: check_imports(progress, modules),
+            check_imports,
         ),
     ]
 
@@ -198,7 +213,7 @@ def pip(progress: Progress, arguments: list[str], constraints: Path) -> None:
         "--no-build-isolation",
         "--disable-pip-version-check",
     ]
-    # Compiling thousands of modules, of which few are ever imported, would take a minute.
+    # Compiling thousands of modules would take a minute; those that are used get compiled by the check.
     command += ["--no-compile", "--progress-bar", "off", "--constraint", constraints, *arguments]
     progress.run(command, clean_environment(), "pip could not install the packages; read the lines above")
 
@@ -213,8 +228,9 @@ def forget_half_installed_packages() -> None:
             shutil.rmtree(metadata)
 
 
-def check_imports(progress: Progress, modules: Iterable[str]) -> None:
-    for module in modules:
+def check_imports(progress: Progress) -> None:
+    """Import what the project uses, which also leaves the compiled modules for all later starts."""
+    for module in CHECKED_MODULES:
         top = module.partition(".")[0]
         remedy = "`make clean` and try again"
         if os.environ.get("ROS_DISTRO") and top in ("rclpy", "vision_msgs"):

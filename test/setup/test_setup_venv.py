@@ -127,7 +127,7 @@ def test_only_steps_from_the_first_changed_input_on_are_repeated(script, project
     monkeypatch.setattr(script, "make_venv", lambda on_ros: done.append("venv"))
     monkeypatch.setattr(script, "install_wheels", lambda progress: done.append("packages"))
     monkeypatch.setattr(script, "build_vision_msgs", lambda *arguments: done.append("vision_msgs"))
-    monkeypatch.setattr(script, "check_imports", lambda *arguments: done.append("check"))
+    monkeypatch.setattr(script, "check_imports", lambda progress: done.append("check"))
     monkeypatch.delenv("ROS_DISTRO", raising=False)
     for name, path in {
         "WHEELS": "tools/setup_ros_wheels.txt",
