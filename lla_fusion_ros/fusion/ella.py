@@ -58,7 +58,7 @@ class Ella(SumFuser):
         variance: np.ndarray | None = None,
     ) -> dict[str, Value]:
         """Learn the weights of networks, entropy and variance on validation tracks (least NLL)."""
-        from lla_fusion_ros.fusion.fit_ella import fit_ella  # torch only where something is fitted
+        from lla_fusion_ros.fusion.fitting.ella import fit_ella  # torch only where something is fitted
 
         return fit_ella(posterior, logits, features, steps, label, variance)
 

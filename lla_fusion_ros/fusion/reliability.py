@@ -59,7 +59,7 @@ class Reliability(SumFuser):
         variance: np.ndarray | None = None,
     ) -> dict[str, Value]:
         """Learn theta, a and b on validation tracks (least NLL)."""
-        from lla_fusion_ros.fusion.fit_reliability import (
+        from lla_fusion_ros.fusion.fitting.reliability import (
             fit_reliability,
         )  # torch only where something is fitted
 

@@ -52,7 +52,7 @@ class FeatureSpace:
 
     def project(self, features: np.ndarray) -> np.ndarray:
         """[t, networks, D] -> [t, r]"""
-        return features[..., :-1].reshape(len(features), -1) @ self.projection
+        return features[..., :-1].reshape(len(features), len(self.projection)) @ self.projection
 
 
 @dataclass(frozen=True, slots=True)

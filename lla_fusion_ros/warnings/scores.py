@@ -37,7 +37,8 @@ def unit_features(features: np.ndarray) -> np.ndarray:
     plain = features[..., :-1]
     norms = np.linalg.norm(plain, axis=-1, keepdims=True)
     unit = plain / np.maximum(norms, TINY)
-    return unit.reshape(len(unit), -1) / np.sqrt(features.shape[1])
+    tracks, networks, width = unit.shape
+    return unit.reshape(tracks, networks * width) / np.sqrt(networks)
 
 
 def neighbour_distance(

@@ -7,7 +7,7 @@ import numpy as np
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views, pmf_along
-from lla_fusion_ros.fusion.fitting import scored_pairs
+from lla_fusion_ros.fusion.fitting.objective import scored_pairs
 from support.tiny_posterior import make_posterior
 
 TRACKS, STEPS, CLASSES, FEATURES = 120, 10, 4, 6

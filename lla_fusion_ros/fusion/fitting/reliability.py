@@ -7,7 +7,7 @@ import torch
 
 from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.fusion.base import Value
-from lla_fusion_ros.fusion.fitting import minimise, nll, scored_pairs
+from lla_fusion_ros.fusion.fitting.objective import minimise, nll, scored_pairs
 from lla_fusion_ros.fusion.quality import quality
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 

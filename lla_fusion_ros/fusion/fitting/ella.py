@@ -7,7 +7,7 @@ import torch
 
 from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.fusion.base import Value
-from lla_fusion_ros.fusion.fitting import minimise, nll, scored_pairs
+from lla_fusion_ros.fusion.fitting.objective import minimise, nll, scored_pairs
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
 MOST_TRACKS = 200  # the variance of a fused view costs O(CMD^2); a handful of coefficients needs no more
