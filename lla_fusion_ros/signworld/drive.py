@@ -70,6 +70,7 @@ class Drive:
             yield self.frame(step, camera)
 
     def schedule(self) -> Iterator[tuple[int, int]]:
+        """Step and camera of every frame, in the order of their stamps."""
         for step in range(self.steps):
             for camera in range(len(self.camera_names)):
                 fault = self._blackout(camera, self._time(step, camera))
@@ -84,7 +85,7 @@ class Drive:
         vehicle = self.vehicle(time)
         ahead = vehicle[1]
         things = [thing for thing in self.objects if 0 < thing.position[2] - ahead < SIGHT]
-        props = [prop for prop in self._props if -5 < prop.z - ahead < 175]
+        props = [prop for prop in self._props if 0 < prop.z - ahead < 150]
         scene, sightings = self._renderers[camera].render(things, props, vehicle)
         fault = self._blackout(camera, time)
         if fault is not None:
@@ -162,7 +163,7 @@ def _furnish(settings: DriveSettings) -> tuple[tuple[RoadsideObject, ...], tuple
     objects = settings.objects
     if objects is None:
         objects = place_objects(stop + SIGHT, settings.outside_share, rng)
-    props = list(scatter_props(-5.0, stop + 175.0, rng))
+    props = list(scatter_props(-5.0, stop + 150.0, rng))
     drawn = [thing.id for thing in objects if rng.random() < settings.occluded_share]
     hidden = drawn if settings.occluded is None else settings.occluded
     props.extend(occluder(thing, rng) for thing in objects if thing.id in hidden)

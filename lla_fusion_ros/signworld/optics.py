@@ -79,7 +79,7 @@ class Optics:
         if conditions.noise > 0:
             grain = self._grain[dy : dy + self._response.shape[0], dx : dx + self._response.shape[1]][part]
             light += np.float32(255 * conditions.noise) * grain
-        return np.clip(light, 0, 255).astype(np.uint8)
+        return np.clip(light, 0, 255, out=light).astype(np.uint8)
 
 
 def _blur(scene: np.ndarray, conditions: Conditions) -> np.ndarray:

@@ -14,8 +14,8 @@ from lla_fusion_ros.signworld.camera import Camera
 from lla_fusion_ros.signworld.ground import HAZE_DISTANCE, Ground, Window
 from lla_fusion_ros.signworld.scene import Look, Prop, RoadsideObject, face_of, pyramid
 
-_FARTHEST, _NEAREST = 170.0, 1.5
-_SHADOWS = 60.0  # metres; farther ones would be a few pixels
+_FARTHEST, _NEAREST = 140.0, 1.5
+_SHADOWS = 45.0  # metres; farther ones would be a few pixels
 _CLEARNESS = np.array([[0, 0, 0, -1, 255]] * 3, np.float64)  # 255 - alpha, three times
 _POLE = np.array([126, 130, 132], np.float32)
 
@@ -164,8 +164,7 @@ class Renderer:
         width = float(np.linalg.norm(corners[1] - corners[0]))
         level = int(np.clip(np.floor(np.log2(picture[0].shape[1] / max(width, 1e-3))), 0, len(picture) - 1))
         source = picture[level]
-        matrix = _picture_to_image(source, corners - (x0, y0))
-        patch = cv2.warpPerspective(source, matrix, (int(x1 - x0), int(y1 - y0)), flags=cv2.INTER_LINEAR)
+        patch = _warp(source, corners - (x0, y0), (int(x1 - x0), int(y1 - y0)))
         haze = float(1 - np.exp(-depth / HAZE_DISTANCE))
         # Colours are multiplied by alpha, so haze and fading are linear in red, green, blue and alpha.
         dim = np.eye(3) * fade * (1 - haze)
@@ -252,8 +251,15 @@ def _sample_panorama(panorama: np.ndarray, rays: np.ndarray) -> np.ndarray:
     return cv2.remap(panorama, columns, rows, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT)
 
 
-def _picture_to_image(picture: np.ndarray, corners: np.ndarray) -> np.ndarray:
-    """The map from pixels of a picture to the quadrilateral it covers.  [3, 3]"""
+def _warp(picture: np.ndarray, corners: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """The picture on the quadrilateral with these corners, on a clear ground of `size` (width, height)."""
     height, width = picture.shape[:2]
+    (left, top), (right, bottom) = corners[0], corners[2]
+    if corners[1, 0] == right and corners[1, 1] == top and corners[3, 0] == left and corners[3, 1] == bottom:
+        # Upright, as all scenery is: the general map would cost three times as much to find and apply.
+        across, down = (right - left) / width, (bottom - top) / height
+        shift = [[across, 0, left + across / 2 - 0.5], [0, down, top + down / 2 - 0.5]]
+        return cv2.warpAffine(picture, np.array(shift), size, flags=cv2.INTER_LINEAR)
     edges = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float32) - 0.5
-    return cv2.getPerspectiveTransform(edges, (corners - 0.5).astype(np.float32))
+    matrix = cv2.getPerspectiveTransform(edges, (corners - 0.5).astype(np.float32))
+    return cv2.warpPerspective(picture, matrix, size, flags=cv2.INTER_LINEAR)
