@@ -18,8 +18,8 @@ EXAMPLE = """\
 lla-fusion train --dataset signworld --members 5 --out my_signs.safetensors
 lla-fusion train --dataset gtsrb --root data/GTSRB --size 40 --epochs 20 --out gtsrb.safetensors
 lla-fusion train --dataset gtsrb --root data/GTSRB --size 40 --epochs 20 --out gtsrb.safetensors --resume
-lla-fusion train --dataset folder --root crops --start models/gtsrb.safetensors --epochs 5 --out a.safetensors
-lla-fusion train --dataset folder --root crops --start a.safetensors --epochs 0 --out b.safetensors"""
+lla-fusion train --dataset folders --root crops --start models/gtsrb.safetensors --epochs 5 --out a.safetensors
+lla-fusion train --dataset folders --root crops --start a.safetensors --epochs 0 --out b.safetensors"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,158 @@
+"""What is fitted after the networks."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from lla_fusion_ros.calibration import TrackViews, joined
+from lla_fusion_ros.calibration.choose import choose_default, folds_by_object
+from lla_fusion_ros.calibration.collect import views_of_tracks
+from lla_fusion_ros.calibration.fusers import fit_fuser, measure_tracks
+from lla_fusion_ros.calibration.temperature import fit_temperatures, scale_heads, scaled
+from lla_fusion_ros.classifier import Classifier
+from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.fusion import fusers, make_fuser
+from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from support.tiny_bundle import tiny_bundle
+from support.toy_tracks import toy_tracks
+
+NETWORKS, CLASSES, FEATURES = 2, 3, 5
+
+
+def _tracks(count=60, steps=6, seed=0, strength=1.5):
+    """Noisy views of known classes; lengths vary, two networks see the same noise in part."""
+    rng = np.random.default_rng(seed)
+    label = rng.integers(0, CLASSES, count)
+    shared = rng.normal(size=(count, steps, 1, CLASSES))
+    logits = strength * np.eye(CLASSES)[label][:, None, None] + shared
+    logits = logits + 0.5 * rng.normal(size=(count, steps, NETWORKS, CLASSES))
+    features = np.concatenate(
+        [rng.normal(size=(count, steps, NETWORKS, FEATURES - 1)), np.ones((count, steps, NETWORKS, 1))],
+        axis=-1,
+    )
+    return TrackViews(
+        (3.0 * logits).astype(np.float32),  # three times too sure
+        features.astype(np.float32),
+        np.zeros((count, steps), int),
+        rng.integers(2, steps + 1, count),
+        label,
+        np.array(["clean", "hard"])[np.arange(count) % 2],
+        np.arange(count) // 2,
+    )
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    rng = np.random.default_rng(1)
+    data = rng.normal(size=(NETWORKS, CLASSES, 30, FEATURES))
+    return EnsemblePosterior(np.linalg.cholesky(data.swapaxes(-1, -2) @ data + np.eye(FEATURES)), 1.0)
+
+
+def test_temperature_scaling_finds_the_factor_and_lowers_the_nll():
+    tracks = _tracks(400)
+    temperatures = fit_temperatures(tracks)
+    again = fit_temperatures(scaled(tracks, temperatures))
+    assert all(t > 1.5 for t in temperatures), "the views are three times too sure"
+    assert again == pytest.approx([1.0, 1.0], rel=1e-3)
+
+
+def test_scaled_heads_give_scaled_logits():
+    members = tiny_bundle().members()
+    images = torch.rand(2, 3, 16, 16)
+    with torch.no_grad():
+        before = [member(images) for member in members]
+        scale_heads(members, [2.0, 0.5])
+        torch.testing.assert_close(members[0](images), before[0] / 2.0)
+        torch.testing.assert_close(members[1](images), before[1] / 0.5)
+
+
+def test_views_of_tracks_keep_order_labels_cameras_and_lengths():
+    tracks = toy_tracks(per_class=2, frames=4)
+    bundle = tiny_bundle(classes=3)
+    classify = Classifier(bundle, device="cpu")
+    views = views_of_tracks(classify, tracks, 16, 0.1, ("clean", "hard"), longest=3)
+    assert len(views) == 12 and views.logits.shape[1] == 3
+    assert (views.steps == 3).all()
+    assert views.label[:6].tolist() == [track.label for track in tracks.tracks]
+    assert views.camera[0].tolist() == [0, 1, 0]
+    assert views.regime.tolist() == ["clean"] * 6 + ["hard"] * 6
+    assert (views.source[:6] == views.source[6:]).all()
+    one = views_of_tracks(classify, replace(tracks, tracks=tracks.tracks[3:4]), 16, 0.1, ("clean",))
+    np.testing.assert_allclose(one.logits[0, :3], views.logits[3], atol=1e-5)
+
+
+def test_joined_tracks_are_padded_and_take_selects_rows():
+    long, short = _tracks(4, steps=6), _tracks(3, steps=2)
+    both = joined([long, short])
+    assert both.logits.shape[:2] == (7, 6)
+    assert (both.logits[4:, 2:] == 0).all()
+    np.testing.assert_array_equal(both.take(np.array([5])).label, short.label[1:2])
+    assert both.select([1]).networks == 1
+    with pytest.raises(InputError):
+        joined([])
+
+
+def test_flat_views_are_the_real_ones_only():
+    tracks = _tracks(5)
+    logits, features, label = tracks.flat()
+    assert len(logits) == len(features) == len(label) == tracks.steps.sum()
+    first = int(tracks.steps[0])
+    np.testing.assert_array_equal(logits[:first], tracks.logits[0, :first])
+
+
+@pytest.mark.parametrize("name", ["pool", "mean_pmf", "wls_robust"])
+def test_the_pmf_after_l_views_is_what_the_fuser_gives_step_by_step(name, posterior):
+    tracks = _tracks(8)
+    fuser = make_fuser(name, posterior)
+    fused = measure_tracks(posterior, tracks).fused(fuser, (1, 2, 4))
+    for length, pmf in fused.items():
+        rows = np.flatnonzero(tracks.steps >= length)
+        state = fuser.initial(len(rows))
+        for step in range(length):
+            state = fuser.update(state, tracks.views_at(step, rows))
+        np.testing.assert_allclose(pmf, fuser.predict(state), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["pool", "ema", "wls_robust"])
+def test_fitting_lowers_the_nll_and_stays_within_bounds(name, posterior):
+    tracks = measure_tracks(posterior, _tracks(120))
+    values = fit_fuser(name, posterior, tracks)
+    scalars = fusers()[name].scalars
+    assert set(scalars) <= set(values)
+    assert all(scalars[key].low <= values[key] <= scalars[key].high for key in scalars)
+    fitted, unfitted = (tracks.loss(make_fuser(name, posterior, v)) for v in (values, None))
+    assert fitted <= unfitted + 1e-9
+
+
+def test_tracks_that_are_all_right_do_not_make_a_fuser_infinitely_sure(posterior):
+    easy = measure_tracks(posterior, _tracks(50, strength=30.0))
+    values = fit_fuser("pool", posterior, easy)
+    pmf = easy.fused(make_fuser("pool", posterior, values), (2,))[2]
+    assert (pmf.argmax(axis=1) == easy.labels(2)).all()
+    assert np.median(1 - pmf.max(axis=1)) > 1e-4, "one wrong track in fifty must stay imaginable"
+
+
+def test_a_fuser_without_numbers_needs_no_fit(posterior):
+    plain = [name for name, kind in fusers().items() if not kind.scalars and not hasattr(kind, "fit")]
+    assert plain and all(fit_fuser(name, posterior, _tracks(10)) == {} for name in plain)
+
+
+def test_folds_never_split_an_object():
+    tracks = _tracks(30)
+    fold = folds_by_object(tracks, 3, seed=0)
+    for source in np.unique(tracks.source):
+        assert len(set(fold[tracks.source == source])) == 1
+    assert set(fold) == {0, 1, 2}
+
+
+def test_the_default_has_the_lowest_nll_on_tracks_it_was_not_fitted_on(posterior):
+    choice = choose_default(posterior, _tracks(120), candidates=("product", "pool"), tolerance=1.0)
+    assert choice.name == "pool", "the views are overconfident and correlated: the product must lose"
+    assert choice.nll["pool"] < choice.nll["product"]
+
+
+def test_the_default_does_not_buy_calibration_with_wrong_classes(posterior):
+    choice = choose_default(posterior, _tracks(120), candidates=("product", "pool"), tolerance=0.0)
+    assert choice.accuracy[choice.name] == max(choice.accuracy.values())
