@@ -1,0 +1,59 @@
+"""What /diagnostics says, without ROS."""
+
+from __future__ import annotations
+
+from lla_fusion_ros.stream.health import Health
+from lla_fusion_ros.stream.tally import Tally
+from lla_fusion_ros.wire.status import ERROR, OK, WARN
+
+
+def make() -> tuple[Health, Tally]:
+    tally = Tally()
+    return Health("perception", ["left", "right"], tally, silent_after=1.0), tally
+
+
+def test_cameras_that_send_are_well_and_their_rate_is_stated():
+    health, tally = make()
+    health.report(0.0, {})
+    for camera in ("left", "right"):
+        tally.add(camera, "frames", 10)
+        health.hear(camera, 1.9)
+    node, left, right = health.report(2.0, {"device": "cpu"})
+    assert (node.level, left.level, right.level) == (OK, OK, OK)
+    assert left.values["rate"] == "5.00" and node.values["device"] == "cpu"
+
+
+def test_a_silent_camera_is_a_warning_of_the_camera_and_of_the_node():
+    health, _ = make()
+    health.hear("left", 5.0)
+    health.hear("right", 3.5)
+    node, left, right = health.report(5.5, {})
+    assert (node.level, left.level, right.level) == (WARN, OK, WARN)
+    assert right.message == "silent for 2.0 s" and "right" in node.message
+    assert health.silent(5.5) == {"right"}
+
+
+def test_losses_are_a_warning_only_while_they_happen_and_stay_counted():
+    health, tally = make()
+    tally.drop("left", {"queue_full": 3})
+    for now in (1.0, 2.0):
+        health.hear("left", now)
+        health.hear("right", now)
+        node, left, _ = health.report(now, {})
+        assert left.level == (WARN if now == 1.0 else OK)
+        assert left.values["dropped_queue_full"] == node.values["dropped_queue_full"] == "3"
+
+
+def test_a_trouble_is_an_error():
+    health, _ = make()
+    node, left, _ = health.report(0.0, {}, {"left": "its views come from another bundle"})
+    assert node.level == left.level == ERROR and "another bundle" in left.message
+
+
+def test_latencies_are_percentiles_of_the_newest_frames():
+    health, _ = make()
+    for milliseconds in range(101):
+        health.finish(milliseconds / 1e3, 0.002)
+    values = health.report(0.0, {})[0].values
+    assert (values["latency p50 ms"], values["latency p95 ms"]) == ("50.0", "95.0")
+    assert values["work per frame ms"] == "2.00"
