@@ -18,8 +18,8 @@ EXAMPLE = """\
 lla-fusion train --dataset signworld --members 5 --out my_signs.safetensors
 lla-fusion train --dataset gtsrb --root data/GTSRB --size 40 --epochs 20 --out gtsrb.safetensors
 lla-fusion train --dataset gtsrb --root data/GTSRB --size 40 --epochs 20 --out gtsrb.safetensors --resume
-lla-fusion train --dataset folders --root crops --start models/gtsrb.safetensors --epochs 5 --out a.safetensors
-lla-fusion train --dataset folders --root crops --start a.safetensors --epochs 0 --out b.safetensors"""
+lla-fusion train --dataset folders --root crops --start models/gtsrb.safetensors --epochs 5 --out a.bundle
+lla-fusion train --dataset folders --root crops --start a.bundle --epochs 0 --out b.bundle"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
     folder = Path(args.checkpoints) if args.checkpoints else out.with_name(out.name + ".training")
     with TrainingProgress() as progress:
         progress.stage(f"loading {args.dataset}")
-        tracks = load_dataset(args.dataset, args.root, **data_options(args.option))
+        tracks = load_dataset(args.dataset, args.root, **recipe.data_options)
         bundle = run_recipe(
             recipe, tracks, device, folder, args.resume, report=progress.report, stage=progress.stage
         )
@@ -163,6 +163,7 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
         fractions=fractions,  # type: ignore[arg-type]
         split_seed=args.split_seed,
         start=start,
+        data_options=data_options(args.option),
         command=shlex.join(["lla-fusion", *sys.argv[1:]]),
     )
 

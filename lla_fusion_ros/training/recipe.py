@@ -28,6 +28,7 @@ class Recipe:
         holdout: classes left out of training, as the outside world of METHOD 8.
         fractions, split_seed: of the split by track into training, validation and test.
         start: a bundle to begin from; with 0 epochs only the calibration is done again.
+        data_options: what the data set was loaded with, for the record.
         command: the command line, for the record.
     """
 
@@ -37,6 +38,7 @@ class Recipe:
     fractions: tuple[float, float, float] = (0.7, 0.15, 0.15)
     split_seed: int = 0
     start: Bundle | None = None
+    data_options: dict[str, Any] = field(default_factory=dict)
     command: str = ""
 
 
@@ -113,6 +115,7 @@ def _dataset_record(recipe: Recipe, tracks: TrackSet, splits: Any) -> dict[str, 
     return {
         "name": tracks.name,
         "digest": tracks.digest,
+        "options": recipe.data_options,
         "split_seed": recipe.split_seed,
         "fractions": list(recipe.fractions),
         "holdout": list(recipe.holdout),
