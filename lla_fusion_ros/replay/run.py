@@ -114,7 +114,23 @@ def replay(
     cameras = choose_input(wiring, options.use)
     tally = Tally()
     source = open_source(bag, cameras, bundle, options, tally)
-    fuse = FuseStage(FusionEngine(bundle, options.fusion), tally)
+    used = "views" if isinstance(cameras[0], ViewTopics) else "images"
+    names = tuple(camera.name for camera in cameras)
+    return fuse_frames(source, bundle, options.fusion, tally, sinks, used, names, progress)
+
+
+def fuse_frames(
+    source: Iterable[list[Timed]],
+    bundle: Bundle,
+    settings: FusionSettings,
+    tally: Tally,
+    sinks: Sequence[Sink],
+    used: str,
+    cameras: tuple[str, ...],
+    progress: Callable[[int, int], None] | None = None,
+) -> ReplayResult:
+    """Fuse frames in order and hand every fused one to the sinks; the source works ahead in a thread."""
+    fuse = FuseStage(FusionEngine(bundle, settings), tally)
     first: int | None = None
     last = 0
     frames = views = 0
@@ -143,7 +159,7 @@ def replay(
         seconds=time.monotonic() - began,
         recorded=(last - first) / 1e9 if first is not None else 0.0,
         counts=tally.total(),
-        used="views" if isinstance(cameras[0], ViewTopics) else "images",
-        cameras=tuple(camera.name for camera in cameras),
+        used=used,
+        cameras=cameras,
         interrupted=interrupted,
     )

@@ -132,9 +132,8 @@ class ScoreSink:
         if not named & self._numbers.keys():
             raise InputError("the truth file names none of the bundle's classes: they do not belong together")
         self.used = settings.fuser or bundle.meta.default_fuser
-        quiet = replace(settings, warnings=False)
         self._others = {
-            name: FuseStage(FusionEngine(bundle, replace(quiet, fuser=name)), Tally())
+            name: FuseStage(FusionEngine(bundle, replace(settings, fuser=name)), Tally())
             for name in compare
             if name != self.used
         }

@@ -95,7 +95,9 @@ def _tiles(report: ReportInput) -> str:
     if report.scores is not None:
         single, fused = report.scores.of(SINGLE_FRAME), report.scores.of(report.fuser)
         warnings = report.scores.warnings
-        tiles.append(("good", f"{single.accuracy:.1%} → {fused.accuracy:.1%}", "right, single frame → fused"))
+        tiles.append(
+            ("good", f"{single.accuracy:.1%} → {fused.accuracy:.1%}", "accuracy, single frame → fused")
+        )
         tiles.append(("", f"{single.nll:.2f} → {fused.nll:.2f}", "NLL, single frame → fused"))
         events = warnings.outside + warnings.switches
         css = "bad" if warnings.missed else "good"

@@ -15,7 +15,7 @@ from lla_fusion_ros.report.timeline import Point, Timeline
 
 WIDTH, LEFT, RIGHT = 760.0, 62.0, 10.0
 STRIP, STRIP_GAP = 15.0, 3.0
-AREA, ENTROPY, GAP = 108.0, 46.0, 12.0
+AREA, ENTROPY, GAP = 108.0, 46.0, 14.0
 PICTURE = 40.0
 SHOWN_CLASSES = 6
 OTHER = "var(--other)"
@@ -65,11 +65,11 @@ def track_svg(timeline: Timeline, first: int, truth: Truth | None, names: Sequen
     top = y
     parts.append(_areas(points, seconds, axis, y, shown, names))
     if truth is not None:
-        parts.append(_truth_bar(timeline.track_id, truth, points, seconds, axis, y + AREA + 2, names))
+        parts.append(_truth_bar(timeline.track_id, truth, points, seconds, axis, y + AREA + 3, names))
     y += AREA + GAP
     parts.append(_entropy(points, seconds, axis, y))
     y += ENTROPY
-    parts.insert(0, _warning_bands(points, seconds, axis, top, y))
+    parts.append(_warning_bands(points, seconds, axis, top, y))
     parts.append(_time_axis(axis, y))
     height = y + 18
     return (
@@ -120,7 +120,7 @@ def _strip(
     parts = []
     for place, index in enumerate(own):
         point = points[index]
-        width = min(gaps[place] if place < len(gaps) else usual, usual * 1.6, 14.0)
+        width = min(gaps[place] if place < len(gaps) else usual, usual * 1.6)
         fill = f'fill="{_colour(point.single, shown)}" fill-opacity="{0.25 + 0.75 * point.single_p:.2f}"'
         parts.append(svg.rect(xs[place], y, width - 0.4, STRIP, fill))
     return "".join(parts)
@@ -145,7 +145,7 @@ def _areas(
             f'fill="{colour}" fill-opacity=".82"/>'
         )
         low = high
-    for share, label in ((0.0, "0"), (0.5, ".5"), (1.0, "1")):
+    for share, label in ((0.5, ".5"), (1.0, "1")):
         parts.append(svg.text(LEFT - 6, y + AREA * (1 - share) + 4, label, "axis", "end"))
     parts.append(svg.text(0, y + AREA / 2 + 4, "fused", "axis"))
     return "".join(parts)
@@ -202,7 +202,8 @@ def _warning_bands(points: list[Point], seconds: np.ndarray, axis: Axis, top: fl
             kind = "error" if level > 1 else "warn"
             x = float(axis.x(begin))
             width = max(float(axis.x(moment)) - x, 2.0)
-            parts.append(svg.rect(x, top - 5, width, bottom - top + 5, f'class="band {kind}"'))
+            parts.append(svg.rect(x, top - 5, width, 4, f'class="band solid {kind}"'))
+            parts.append(svg.rect(x, top - 1, width, bottom - top + 1, f'class="band {kind}"'))
             begin = None
         if now and begin is None:
             begin = moment
@@ -215,6 +216,6 @@ def _time_axis(axis: Axis, y: float) -> str:
     return "".join(
         f'<line class="tick" x1="{svg.number(float(axis.x(tick)))}" x2="{svg.number(float(axis.x(tick)))}" '
         f'y1="{svg.number(y)}" y2="{svg.number(y + 4)}"/>'
-        + svg.text(float(axis.x(tick)), y + 15, f"{tick:g} s", "axis", "middle")
+        + svg.text(float(axis.x(tick)), y + 15, f"{abs(tick):g} s", "axis", "middle")
         for tick in ticks
     )

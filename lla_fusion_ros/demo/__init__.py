@@ -1,0 +1,1 @@
+"""The demo: the sign world through the real nodes, as separate processes over real DDS."""

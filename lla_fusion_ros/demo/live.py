@@ -1,0 +1,88 @@
+"""The state behind the live table: what each track looks like right now, from the recorder's lines."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from math import log
+
+_SHOWN_FOR = 1.5  # seconds of message time after a track's last view
+
+
+@dataclass
+class LiveTrack:
+    """One row of the table.
+
+    Attributes:
+        single: class and probability of the last single frame, by camera.
+        fused: class and probability.
+        entropy: of the fused distribution, normalised to 0..1.
+        warning: reasons, or "" where there is none.
+    """
+
+    id: str
+    single: dict[str, tuple[int, float]] = field(default_factory=dict)
+    fused: tuple[int, float] = (0, 0.0)
+    entropy: float = 0.0
+    warning: str = ""
+    stamp: int = 0
+    views: int = 0
+
+
+class LiveState:
+    """Fed line by line; holds only what is in view and the totals."""
+
+    def __init__(self) -> None:
+        self.tracks: dict[str, LiveTrack] = {}
+        self.stamp = 0
+        self.first = 0
+        self.fused_views = 0
+        self.frames = 0
+        self.warned: set[str] = set()
+        self.labels = False
+
+    def take(self, line: str) -> None:
+        """A line that is no JSON object is none of ours and is left alone."""
+        try:
+            told = json.loads(line)
+            event = told["event"]
+        except (ValueError, KeyError, TypeError):
+            return
+        if event == "labels":
+            self.labels = True
+        elif event == "views":
+            for seen in told["tracks"]:
+                self._track(seen["id"]).single[told["camera"]] = seen["class"], seen["p"]
+        elif event == "fused":
+            self._fused(told)
+        elif event == "warnings":
+            for warned in told["tracks"]:
+                self._track(warned["id"]).warning = warned["reason"] if warned["level"] else ""
+                if warned["level"]:
+                    self.warned.add(warned["id"])
+
+    def in_view(self) -> list[LiveTrack]:
+        """Tracks seen a moment ago, by id."""
+        horizon = self.stamp - int(_SHOWN_FOR * 1e9)
+        self.tracks = {name: track for name, track in self.tracks.items() if track.stamp >= horizon}
+        return sorted(self.tracks.values(), key=lambda track: track.id)
+
+    @property
+    def seconds(self) -> float:
+        return (self.stamp - self.first) / 1e9 if self.first else 0.0
+
+    def _fused(self, told: dict) -> None:
+        self.stamp = max(self.stamp, told["stamp"])
+        self.first = self.first or told["stamp"]
+        self.frames += 1
+        for each in told["tracks"]:
+            track = self._track(each["id"])
+            track.fused = each["class"], each["p"]
+            nats = -sum(p * log(p) for p in each["pmf"] if p > 0)
+            track.entropy = nats / log(max(len(each["pmf"]), 2))
+            track.stamp = told["stamp"]
+            track.views += 1
+            self.fused_views += 1
+
+    def _track(self, name: str) -> LiveTrack:
+        return self.tracks.setdefault(name, LiveTrack(name, stamp=self.stamp))

@@ -1,0 +1,112 @@
+"""What the live nodes published, as frames: in the order in which they fused, with the images beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from lla_fusion_ros.bags.reader import Bag
+from lla_fusion_ros.bags.topics import CameraTopics, ViewTopics, find_cameras
+from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.crops import Pixels
+from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.replay.sources import Timed, ViewSource
+from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
+from lla_fusion_ros.stream.settings import StreamSettings
+from lla_fusion_ros.stream.tally import Tally
+from lla_fusion_ros.wire.contract import FUSED_CLASSES
+from lla_fusion_ros.wire.detections import Detections, parse_detections
+from lla_fusion_ros.wire.images import parse_compressed_image, parse_image
+
+Key = tuple[str, int]  # frame_id and stamp: what names a frame
+_FAR = 400  # frames that may wait for their turn; more means that their fused message never came
+
+
+class RecordedRun:
+    """Views of a recorded live run in the order of its `/fused_classes`, with the pixels it was fed."""
+
+    def __init__(self, recording: Bag, fed: Bag, bundle: Bundle, tally: Tally) -> None:
+        self._recording = recording
+        self._fed = fed
+        self.live: dict[Key, Detections] = {}
+        self._order: list[Key] = []
+        for message in recording.messages(["/" + FUSED_CLASSES]):
+            detections = parse_detections(message.data, with_scores=True)
+            key = detections.header.frame_id, detections.header.stamp
+            self.live[key] = detections
+            self._order.append(key)
+        views: Sequence[ViewTopics] = find_cameras(recording.summary).views
+        self.cameras = tuple(camera.name for camera in views)
+        self._source = ViewSource(recording, views, bundle, StreamSettings(), tally)
+        self._cameras: Sequence[CameraTopics] = find_cameras(fed.summary).cameras
+
+    def __iter__(self) -> Iterator[list[Timed]]:
+        pictures = _Pictures(self._fed, self._cameras)
+        waiting: dict[Key, Timed] = {}
+        turn = iter(self._order)
+        due = next(turn, None)
+        for batch in self._source:
+            ready = []
+            for timed in batch:
+                waiting[timed.frame.header.frame_id, timed.frame.header.stamp] = timed
+                while due is not None and due in waiting:
+                    ready.append(_with_pixels(waiting.pop(due), pictures))
+                    due = next(turn, None)
+                if len(waiting) > _FAR:
+                    due = next(turn, None)
+            yield ready
+
+
+def _with_pixels(timed: Timed, pictures: _Pictures) -> Timed:
+    frame: ViewFrame = timed.frame
+    return Timed(timed.time, replace(frame, pixels=pictures.take(frame.camera, frame.header.stamp)))
+
+
+class _Pictures:
+    """Images of a bag by camera and stamp, asked for roughly in order; only the last few are kept."""
+
+    _KEPT = 64
+
+    def __init__(self, bag: Bag, cameras: Sequence[CameraTopics]) -> None:
+        self._cameras = {camera.image: camera for camera in cameras}
+        self._messages = bag.messages(self._cameras)
+        self._known: dict[tuple[str, int], Pixels] = {}
+
+    def take(self, camera: str, stamp: int) -> Pixels | None:
+        while (camera, stamp) not in self._known:
+            message = next(self._messages, None)
+            if message is None:
+                return None
+            topics = self._cameras[message.topic]
+            try:
+                parse = parse_compressed_image if topics.compressed else parse_image
+                image = parse(message.data)
+                self._known[topics.name, image.header.stamp] = image.pixels()
+            except InputError:
+                continue
+            while len(self._known) > self._KEPT:
+                del self._known[next(iter(self._known))]
+        return self._known.pop((camera, stamp))
+
+
+class AgreementSink:
+    """How far the offline fusion of the recorded views is from what the live node published."""
+
+    def __init__(self, live: dict[Key, Detections]) -> None:
+        self._live = live
+        self.frames = 0
+        self.largest = 0.0
+
+    def take(self, time: int, fused: FusedFrame) -> None:
+        header = fused.frame.header
+        said = self._live.get((header.frame_id, header.stamp))
+        if said is None or said.ids != fused.result.ids:
+            return
+        self.frames += 1
+        for row, scores in enumerate(said.scores):
+            published = np.zeros(fused.result.pmf.shape[1])
+            for name, score in scores:
+                published[int(name)] = score
+            self.largest = max(self.largest, float(np.abs(published - fused.result.pmf[row]).max()))
