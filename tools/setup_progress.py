@@ -53,7 +53,8 @@ class Progress:
                 log.flush()
                 lines.append(line.rstrip())
                 now = time.monotonic()
-                if self._terminal or now - shown > SECONDS_BETWEEN_LINES:
+                due = self._terminal or now - shown > SECONDS_BETWEEN_LINES
+                if due and not line.startswith("WARNING"):
                     shown = now
                     self._show(now - begin, line)
             code = process.wait()
