@@ -50,6 +50,11 @@ class WorkProgress:
         self._bar.update(self._task, description="crops through the networks", completed=self._done)
         self._line(f"{self._done} crops through the networks")
 
+    def part(self, name: str, done: int, total: int) -> None:
+        """So much of a named part is done."""
+        self._bar.update(self._task, description=name, completed=done, total=total)
+        self._line(f"{name}: {done} of {total}")
+
     def stage(self, name: str) -> None:
         self._bar.update(self._task, description=name)
         self._line(name)

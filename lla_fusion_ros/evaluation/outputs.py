@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import tempfile
+import zipfile
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -69,7 +70,7 @@ def _load(file: Path) -> TrackViews | None:
     try:
         with np.load(file, allow_pickle=False) as stored:
             return TrackViews(**{field.name: stored[field.name] for field in fields(TrackViews)})
-    except (OSError, ValueError, KeyError, EOFError):
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
 
 

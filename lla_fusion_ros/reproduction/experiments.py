@@ -37,7 +37,7 @@ class Experiment:
 EXPERIMENTS: dict[str, Experiment] = {
     "mnist": Experiment(
         dataset="mnist",
-        outside="fashion_mnist",
+        outside="fashion-mnist",
         networks=10,
         epochs=3,
         architecture={"name": "dense", "size": 28},
@@ -48,7 +48,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         outside=None,
         networks=5,
         epochs=10,
-        architecture={"name": "lenet_wide", "size": 32},
+        architecture={"name": "lenet_strided", "size": 32, "channels": [32, 64, 96]},
         normalisation=Normalisation(kind="fixed", mean=0.4734, std=0.2516),
         shift=3,
         decay=True,

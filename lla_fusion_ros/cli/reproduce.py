@@ -1,0 +1,82 @@
+"""`lla-fusion reproduce`: the paper's tables 1 and 2 and its figures, beside the paper's own numbers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+NAME = "reproduce"
+HELP = "repeat the paper's experiments on MNIST, Fashion-MNIST and CIFAR-10, beside its printed numbers"
+EXAMPLE = """\
+python tools/get_datasets.py --to ~/datasets
+lla-fusion reproduce mnist --root ~/datasets
+lla-fusion reproduce cifar10 --root ~/datasets --seeds 0,1,2 --json cifar10.json --plots figures"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("experiment", choices=("mnist", "cifar10"), help="which of the paper's experiments")
+    parser.add_argument("--root", required=True, help="folder with one folder per data set")
+    parser.add_argument("--seeds", default="0,1,2", help="one ensemble is trained for each (%(default)s)")
+    parser.add_argument("--threads", type=int, help="torch threads (all cores)")
+    parser.add_argument("--cache", metavar="DIR", help="keeps networks and outputs (~/.cache/lla_fusion)")
+    parser.add_argument("--json", metavar="FILE", help="write all results as JSON; - for standard output")
+    parser.add_argument("--plots", metavar="DIR", help="write the figures (needs matplotlib)")
+
+
+def run(args: argparse.Namespace) -> int:
+    import torch
+
+    from lla_fusion_ros import __version__
+    from lla_fusion_ros.cli.words import numbers
+    from lla_fusion_ros.cli.work_progress import WorkProgress
+    from lla_fusion_ros.errors import InputError
+    from lla_fusion_ros.evaluation.outputs import default_cache
+    from lla_fusion_ros.reproduction.run import reproduce
+
+    seeds = numbers("--seeds", args.seeds)
+    if not seeds:
+        raise InputError("--seeds names no seed; give at least one, for example --seeds 0")
+    if args.threads is not None:
+        torch.set_num_threads(max(args.threads, 1))
+    cache = Path(args.cache).expanduser() if args.cache else default_cache() / "reproduce"
+    plots = Path(args.plots) if args.plots else None
+    with WorkProgress() as progress:
+        document = reproduce(
+            args.experiment, Path(args.root).expanduser(), seeds, cache, progress.part, plots
+        )
+    document |= {"command": shlex.join(["lla-fusion", *sys.argv[1:]]), "version": __version__}
+    if args.json == "-":
+        print(json.dumps(document, indent=1))
+    else:
+        _print_table(document)
+        if args.json:
+            Path(args.json).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def _print_table(document: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    names = list(document["table"][0]["scores"])
+    table = Table(
+        title=f"{document['experiment']}, {document['networks']} networks, {document['epochs']} epochs, "
+        f"{len(document['seeds'])} seeds: mean ± spread (paper)",
+        title_justify="left",
+    )
+    table.add_column("method")
+    for name in names:
+        table.add_column(name, justify="right")
+    for row in document["table"]:
+        cells = [row["scores"][name] for name in names]
+        table.add_row(row["title"], *(_cell(cell) for cell in cells))
+    Console(highlight=False).print(table)
+
+
+def _cell(score: dict[str, Any]) -> str:
+    printed = "" if score["paper"] is None else f" ({score['paper']:g})"
+    return f"{score['mean']:.4f} ± {score['spread']:.4f}{printed}"

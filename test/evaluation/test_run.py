@@ -1,0 +1,127 @@
+"""The whole evaluation on a tiny bundle, and its verb."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lla_fusion_ros.bundle import make_bundle, save_bundle
+from lla_fusion_ros.calibration.collect import views_of_tracks
+from lla_fusion_ros.classifier import Classifier
+from lla_fusion_ros.cli.main import main
+from lla_fusion_ros.evaluation.run import Options, evaluate
+from lla_fusion_ros.evaluation.selection import select_tracks
+from lla_fusion_ros.fusion import fusers
+from lla_fusion_ros.warnings.fit import fit_warnings
+from support.tiny_bundle import tiny_bundle
+from support.tiny_datasets import make_trackset, write_ppm
+
+FEW = ("last", "mean_pmf", "pool", "reliability")
+
+
+class Silent:
+    def crops(self, count):
+        pass
+
+    def stage(self, name):
+        pass
+
+
+@pytest.fixture(scope="module")
+def watched():
+    """A tiny bundle with fitted warnings."""
+    plain = tiny_bundle()
+    classify = Classifier(plain)
+    size, margin = plain.input_size, plain.crop_margin
+    inside = views_of_tracks(classify, make_trackset(classes=4, tracks=6, frames=24), size, margin)
+    strange = make_trackset(classes=4, tracks=4, frames=24, seed=9)
+    outside = views_of_tracks(classify, strange, size, margin, seed=3)
+    outside = replace(outside, label=np.full(len(outside), -1))
+    arrays, record = fit_warnings(plain.posterior(), inside, outside).to_parts()
+    meta = replace(plain.meta, warnings=record, default_fuser="pool")
+    return make_bundle(meta, plain.members(), plain.posterior(), arrays)
+
+
+def test_every_fuser_regime_length_and_number_of_networks_is_scored(watched, tmp_path):
+    tracks = make_trackset(classes=5, tracks=4, frames=24)  # the fifth class is outside
+    options = Options(lengths=(1, 5, 20), resamples=50)
+    evaluation = evaluate(watched, select_tracks(watched, tracks, "all"), options, tmp_path, Silent())
+    keys = {(r["fuser"], r["regime"], r["L"], r["C"]) for r in evaluation.results}
+    assert len(keys) == len(evaluation.results) == len(fusers()) * 3 * 3 * 2
+    for record in evaluation.results:
+        for score in ("accuracy", "nll", "brier", "ece", "flips", "frames_to_settle"):
+            low, high = record[f"{score}_interval"]
+            assert low <= high and np.isfinite(record[score])
+    assert {(r["regime"], r["C"]) for r in evaluation.switch} == {(g, 2) for g in ("clean", "hard", "mixed")}
+    combined = [r for r in evaluation.ood if r["score"] == "combined"]
+    assert len(combined) == 9
+    assert all(0 <= r[key] <= 1 for r in evaluation.ood for key in ("auroc", "aupr", "fpr95"))
+    json.dumps([evaluation.results, evaluation.ood, evaluation.switch, evaluation.comparisons])
+
+
+def test_pool_against_itself_is_exactly_one(watched, tmp_path):
+    options = Options(regimes=("hard",), lengths=(1, 10), fusers=FEW, resamples=20)
+    selection = select_tracks(watched, make_trackset(classes=4, tracks=3, frames=12), "all")
+    evaluation = evaluate(watched, selection, options, tmp_path, Silent())
+    own = [r for r in evaluation.comparisons if r["fuser"] == "pool"]
+    assert own and all(r["nll_over_pool"] == 1 and r["nll_over_pool_interval"] == [1, 1] for r in own)
+    assert evaluation.ood == []  # nothing outside was given
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Images of the bundle's classes and of one more, as a user would keep them."""
+    root = tmp_path_factory.mktemp("signs")
+    for track in make_trackset(classes=5, tracks=3, frames=6).tracks:
+        folder = root / f"class {track.label}"
+        folder.mkdir(exist_ok=True)
+        for number, frame in enumerate(track.frames):
+            write_ppm(folder / f"{track.id[-1]}_{number}.ppm", frame.image)
+    return root
+
+
+def run_verb(bundle, folders, tmp_path, *more):
+    save_bundle(bundle, tmp_path / "tiny.safetensors")
+    words = ["evaluate", str(tmp_path / "tiny.safetensors"), "--dataset", "folders", "--root", str(folders)]
+    words += ["--lengths", "1,5", "--fusers", ",".join(FEW), "--resamples", "20", "--cache", str(tmp_path)]
+    return main([*words, *more])
+
+
+def test_the_verb_writes_a_table_json_and_figures(watched, folders, tmp_path, capsys):
+    out, plots = tmp_path / "scores.json", tmp_path / "figures"
+    assert run_verb(watched, folders, tmp_path, "--json", str(out), "--plots", str(plots)) == 0
+    document = json.loads(out.read_text())
+    assert {"results", "ood", "switch", "default_fuser", "tracks", "bundle", "command"} <= set(document)
+    assert (document["tracks"], document["outside_tracks"]) == (12, 3)
+    assert "pool *" in capsys.readouterr().out
+    assert {p.name for p in plots.iterdir()} >= {
+        "against-length.png",
+        "reliability-hard.png",
+        "detection-hard.png",
+    }
+
+
+def test_json_on_standard_output_is_nothing_but_json(watched, folders, tmp_path, capsys):
+    assert run_verb(watched, folders, tmp_path, "--json", "-", "--regimes", "clean") == 0
+    assert json.loads(capsys.readouterr().out)["default_fuser"] == "pool"
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--regimes", "foggy"], "foggy"),
+        (["--lengths", "ten"], "ten"),
+        (["--networks", "9"], "9"),
+        (["--fusers", "magic"], "magic"),
+        (["--split", "test"], "--split all"),
+        (["--ood-root", "somewhere"], "--ood-dataset"),
+        (["--json", "no/such/folder/x.json"], "--json"),
+    ],
+)
+def test_a_wrong_word_is_answered_with_one_sentence_that_names_it(
+    watched, folders, tmp_path, capsys, words, named
+):
+    assert run_verb(watched, folders, tmp_path, *words) == 1
+    complaint = capsys.readouterr().err.strip()
+    assert named in complaint and "\n" not in complaint

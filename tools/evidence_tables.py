@@ -1,0 +1,202 @@
+"""The tables of docs/evidence.md, each a function from the JSON results to Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+BASELINES = ("last", "vote", "mean_pmf", "product", "log_odds", "ema")
+NUMBER = 10  # the length most tables show
+
+
+class Results:
+    """docs/results: NAME.json by name; empty where the file is not there yet."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __getitem__(self, name: str) -> dict[str, Any]:
+        file = self._folder / f"{name}.json"
+        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def missing(name: str) -> str:
+    return f"*No results yet: docs/results/{name}.json is missing.*\n"
+
+
+def short(value: float, digits: int = 3) -> str:
+    """.123 in the place of 0.123, as tables of probabilities are read."""
+    text = f"{value:.{digits}f}"
+    return text.replace("0.", ".", 1) if abs(value) < 1 else text
+
+
+def limits(record: dict[str, Any], key: str) -> str:
+    low, high = record[f"{key}_interval"]
+    return f"{short(record[key])} [{short(low)}, {short(high)}]"
+
+
+# The paper's tables
+
+
+def paper_table(results: Results, name: str, *scores: str) -> str:
+    """Ours, mean ± spread over seeds, and the paper's in brackets."""
+    document = results[f"reproduce-{name}"]
+    if not document:
+        return missing(f"reproduce-{name}")
+    titles = {
+        "accuracy": "accuracy",
+        "nll": "NLL",
+        "mass": "Σ p(true) (10³)",
+        "brier": "Brier",
+        "ece": "ECE",
+        "ece_paper": "ECE, paper's",
+        "delta_entropy": "ΔE (10³)",
+        "auroc": "AUROC",
+        "aupr": "AUPR",
+    }
+    rows = []
+    for row in document["table"]:
+        cells = [_beside_paper(row["scores"][score], score) for score in scores]
+        rows.append([row["title"], *cells])
+    return markdown(["method", *(titles[score] for score in scores)], rows)
+
+
+def _beside_paper(score: dict[str, Any], name: str) -> str:
+    digits = {"accuracy": 4, "nll": 4, "brier": 4, "ece": 4}.get(name, 3)
+    text = f"{short(score['mean'], digits)} ± {short(score['spread'], digits)}"
+    return text if score["paper"] is None else f"{text} ({score['paper']:g})"
+
+
+# Tracks
+
+
+def fuser_table(results: Results, name: str, *cells: str) -> str:
+    """Accuracy / NLL at some regimes and lengths (hard:10 ...), all networks, and the NLL over `pool`'s."""
+    document = results[name]
+    if not document:
+        return missing(name)
+    count = document["bundle"]["networks"]
+    wanted = [(cell.split(":")[0], int(cell.split(":")[1])) for cell in cells]
+    found = {(r["fuser"], r["regime"], r["L"]): r for r in document["results"] if r["C"] == count}
+    ratio = {
+        r["fuser"]: r for r in document["comparisons"]
+        if (r["regime"], r["C"], r["L_from"]) == ("all", count, NUMBER)
+    }  # fmt: skip
+    names = sorted({r["fuser"] for r in document["results"]}, key=lambda n: _overall(found, n, wanted))
+    header = ["fuser", *(f"{regime} L={length}" for regime, length in wanted)]
+    header += [f"ECE hard L={NUMBER}", f"flips hard L={max(n for _, n in wanted)}", "NLL / pool, L ≥ 10"]
+    rows = []
+    for fuser in names:
+        row = [f"**{fuser}**" if fuser == document["default_fuser"] else fuser]
+        for regime, length in wanted:
+            r = found[fuser, regime, length]
+            row.append(f"{short(r['accuracy'])} / {short(r['nll'])}")
+        at = found.get((fuser, "hard", NUMBER))
+        row.append(short(at["ece"]) if at else "")
+        last = found.get((fuser, "hard", max(n for _, n in wanted)))
+        row.append(short(last["flips"], 2) if last else "")
+        row.append(limits(ratio[fuser], "nll_over_pool") if fuser in ratio else "")
+        rows.append(row)
+    note = f"\n{document['tracks']} tracks, {count} networks; bold: the bundle's default.\n"
+    return markdown(header, rows) + note
+
+
+def _overall(found: dict[Any, Any], fuser: str, wanted: Sequence[tuple[str, int]]) -> float:
+    return sum(found[fuser, regime, length]["nll"] for regime, length in wanted)
+
+
+def ood_table(results: Results, name: str, length: str = "10") -> str:
+    document = results[name]
+    if not document or not document["ood"]:
+        return missing(name)
+    chosen = [
+        r for r in document["ood"] if r["L"] == int(length) and r["C"] == document["bundle"]["networks"]
+    ]
+    regimes = list(dict.fromkeys(r["regime"] for r in chosen))
+    rows = []
+    for score in dict.fromkeys(r["score"] for r in chosen):
+        own = {r["regime"]: r for r in chosen if r["score"] == score}
+        rows.append(
+            [score.replace("_", " ")]
+            + [
+                f"{short(own[g]['auroc'])} / {short(own[g]['aupr'])} / {short(own[g]['fpr95'])}"
+                for g in regimes
+            ]
+        )
+    return markdown(["score", *(f"{g}: AUROC / AUPR / FPR95" for g in regimes)], rows)
+
+
+def switch_table(results: Results, name: str) -> str:
+    document = results[name]
+    if not document or not document["switch"]:
+        return missing(name)
+    rows = [
+        [
+            r["regime"],
+            short(r["detection_5"]),
+            short(r["detection_15"]),
+            "–" if r["delay"] is None else f"{r['delay']:.0f}",
+            short(r["false_alarm"]),
+        ]
+        for r in document["switch"]
+    ]
+    return markdown(["regime", "within 5", "within 15", "median delay", "false alarms per track"], rows)
+
+
+def stability_table(results: Results, name: str, length: str = "30") -> str:
+    """What users complain of today: flips, and how long until the right class stays."""
+    document = results[name]
+    if not document:
+        return missing(name)
+    count = document["bundle"]["networks"]
+    chosen = [r for r in document["results"] if r["C"] == count and r["L"] == int(length)]
+    regimes = list(dict.fromkeys(r["regime"] for r in chosen))
+    shown = [*BASELINES, "pool", document["default_fuser"]]
+    rows = []
+    for fuser in dict.fromkeys(shown):
+        own = {r["regime"]: r for r in chosen if r["fuser"] == fuser}
+        if own:
+            cells = [f"{short(own[g]['flips'], 2)} / {own[g]['frames_to_settle']:.1f}" for g in regimes]
+            rows.append([f"**{fuser}**" if fuser == document["default_fuser"] else fuser, *cells])
+    return markdown(["fuser", *(f"{g}: flips / frames to settle" for g in regimes)], rows)
+
+
+def command_block(results: Results, *names: str) -> str:
+    """The commands that made the results, as they were typed."""
+    commands = [results[name].get("command") for name in names]
+    return "```sh\n" + "\n".join(command for command in commands if command) + "\n```\n"
+
+
+def research_table(results: Results, key: str) -> str:
+    """A table of docs/results/research.json: {key: {"header": [...], "rows": [[...]], "note": ...}}."""
+    table = results["research"].get(key)
+    if not table:
+        return missing(f"research ({key})")
+    rows = [[cell if isinstance(cell, str) else short(cell) for cell in row] for row in table["rows"]]
+    return markdown(table["header"], rows) + ("\n" + table["note"] + "\n" if table.get("note") else "")
+
+
+def targets_table(results: Results) -> str:
+    from evidence_targets import targets
+
+    return markdown(["number to reach", "wanted", "measured", "reached"], targets(results))
+
+
+TABLES: dict[str, Callable[..., str]] = {
+    "paper": paper_table,
+    "fusers": fuser_table,
+    "ood": ood_table,
+    "switch": switch_table,
+    "stability": stability_table,
+    "command": command_block,
+    "research": research_table,
+    "targets": targets_table,
+}

@@ -1,0 +1,107 @@
+"""The numbers issue 7 asks for, each measured from the results and judged by the same rule every time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evidence_tables import Results
+
+BASELINES = ("last", "vote", "mean_pmf", "product", "log_odds", "ema")
+Row = list[str]
+
+
+def targets(results: Results) -> list[Row]:
+    rows: list[Row] = []
+    gtsrb, belgium = results["gtsrb"], results["belgium"]
+    if gtsrb:
+        rows += list(_gtsrb(gtsrb))
+    if belgium:
+        rows += list(_belgium(belgium))
+    for name in ("mnist", "cifar10"):
+        document = results[f"reproduce-{name}"]
+        if document:
+            rows += list(_paper(name, document))
+    return rows or [["none measured yet", "", "", ""]]
+
+
+def _row(what: str, wanted: str, measured: str, reached: bool) -> Row:
+    return [what, wanted, measured, "yes" if reached else "**no**"]
+
+
+def _cells(document: dict[str, Any]) -> dict[tuple[str, str, int], dict[str, Any]]:
+    count = document["bundle"]["networks"]
+    return {(r["fuser"], r["regime"], r["L"]): r for r in document["results"] if r["C"] == count}
+
+
+def _gtsrb(document: dict[str, Any]) -> Iterator[Row]:
+    cells, default, count = _cells(document), document["default_fuser"], document["bundle"]["networks"]
+    best = min(BASELINES, key=lambda name: cells[name, "hard", 10]["nll"])
+    ratio = cells[default, "hard", 10]["nll"] / cells[best, "hard", 10]["nll"]
+    yield _row(
+        f"GTSRB hard, L = 10: NLL of `{default}` / best of today's fusers (`{best}`)",
+        "≤ 0.70",
+        f"{ratio:.3f}",
+        ratio <= 0.70,
+    )
+    pooled = next(
+        r for r in document["comparisons"]
+        if (r["fuser"], r["regime"], r["C"], r["L_from"]) == (default, "all", count, 10)
+    )  # fmt: skip
+    low, high = pooled["nll_over_pool_interval"]
+    yield _row(
+        f"GTSRB, all regimes, L ≥ 10: NLL of `{default}` / freely fitted `pool`",
+        "≤ 0.88, interval below 1",
+        f"{pooled['nll_over_pool']:.3f} [{low:.3f}, {high:.3f}]",
+        pooled["nll_over_pool"] <= 0.88 and high < 1,
+    )
+    regimes = sorted({regime for _, regime, _ in cells})
+    worst = max(regimes, key=lambda regime: cells[default, regime, 10]["ece"])
+    ece = cells[default, worst, 10]["ece"]
+    yield _row("GTSRB, L = 10: ECE in the worst regime", "≤ .03", f"{ece:.3f} ({worst})", ece <= 0.03)
+    hard = next((r for r in document["switch"] if r["regime"] == "hard"), None)
+    if hard is not None:
+        yield _row(
+            "identity switch in hard tracks found within 5 frames, at 1% false alarms per track",
+            "≥ 85%",
+            f"{100 * hard['detection_5']:.1f}% at {100 * hard['false_alarm']:.1f}% measured",
+            hard["detection_5"] >= 0.85 and hard["false_alarm"] <= 0.02,
+        )
+    for regime in regimes:
+        fewer = cells["last", regime, 30]["flips"] / max(cells[default, regime, 30]["flips"], 1e-9)
+        yield _row(
+            f"class flips per {regime} track, `last` / `{default}`, L = 30",
+            "≥ 10",
+            f"{fewer:.1f}",
+            fewer >= 10,
+        )
+
+
+def _belgium(document: dict[str, Any]) -> Iterator[Row]:
+    cells, default = _cells(document), document["default_fuser"]
+    length = max(length for _, _, length in cells)
+    ratio = cells[default, "hard", length]["nll"] / cells["mean_pmf", "hard", length]["nll"]
+    yield _row(
+        f"BelgiumTSC hard, all views: NLL of `{default}` / `mean_pmf`",
+        "≤ 0.75",
+        f"{ratio:.3f}",
+        ratio <= 0.75,
+    )
+
+
+def _paper(name: str, document: dict[str, Any]) -> Iterator[Row]:
+    table = {row["method"]: row["scores"] for row in document["table"]}
+    for method in ("fusion", "ella"):
+        score = table[method]["accuracy"]
+        yield _row(
+            f"{name}: accuracy of {method}",
+            f"≥ {score['paper']:.2f} (paper)",
+            f"{score['mean']:.4f}",
+            round(score["mean"], 2) >= score["paper"],
+        )
+        for other in ("temperature_scaling", "deep_ensemble"):
+            own, theirs = table[method]["ece"]["mean"], table[other]["ece"]["mean"]
+            yield _row(
+                f"{name}: ECE of {method} below {other}'s", f"< {theirs:.4f}", f"{own:.4f}", own < theirs
+            )
