@@ -28,7 +28,7 @@ class Vmapped(torch.nn.Module):
         super().__init__()
         members = [folded(member) for member in members]
         self.base = members[0]
-        self.stacked = stack_module_state(members)  # type: ignore[arg-type]
+        self.stacked = stack_module_state(members)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         parameters, buffers = self.stacked
@@ -48,7 +48,7 @@ def main() -> None:
             "vmap": Vmapped(members),
         }
         for crops in (1, 20, 120):
-            size = architecture["size"]
+            size = int(str(architecture["size"]))
             images = torch.rand(crops, 3, size, size).to(memory_format=torch.channels_last)
             fastest = {name: float("inf") for name in ways}
             with torch.inference_mode():

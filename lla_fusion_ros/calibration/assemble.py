@@ -12,7 +12,7 @@ import torch
 from lla_fusion_ros import __version__
 from lla_fusion_ros.bundle import Bundle, BundleMeta, make_bundle
 from lla_fusion_ros.calibration.choose import CANDIDATES, Choice, choose_default
-from lla_fusion_ros.calibration.collect import border_of, views_of_crops
+from lla_fusion_ros.calibration.collect import REGIME_ORDER, border_of, views_of_crops
 from lla_fusion_ros.calibration.fusers import fit_fuser, fit_weight_prior, measure_tracks
 from lla_fusion_ros.calibration.laplace import fit_posterior
 from lla_fusion_ros.calibration.scores import score_tracks
@@ -146,7 +146,7 @@ def _one_third_each(crops: CropSet, seed: int) -> np.ndarray:
     """Every crop once, every third one under each regime.  [crops, S, S, 3]"""
     parts = [
         degrade(crops.take(np.arange(start, len(crops), 3)), regime, seed).images
-        for start, regime in enumerate(("clean", "hard", "mixed"))
+        for start, regime in enumerate(REGIME_ORDER)
     ]
     return np.concatenate(parts)
 

@@ -48,7 +48,8 @@ class Ensemble(nn.Module):
         # one weight matrix with the bias as its last row: logits are a single batched product
         heads = [torch.cat([m.head.weight, m.head.bias[:, None]], dim=1).T for m in inference]
         self.register_buffer("head", torch.stack(heads).contiguous())  # [networks, D, classes]
-        self.requires_grad_(False).eval().to(memory_format=torch.channels_last)
+        self.requires_grad_(False).eval()
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     head: torch.Tensor
 
@@ -85,7 +86,7 @@ class _StackedLinear(nn.Module):
         super().__init__()
         self.register_buffer("weight", torch.stack([layer.weight.T for layer in layers]).contiguous())
         zero = torch.zeros(layers[0].out_features)
-        biases = [zero if layer.bias is None else layer.bias for layer in layers]
+        biases: list[torch.Tensor] = [zero if layer.bias is None else layer.bias for layer in layers]
         self.register_buffer("bias", torch.stack(biases)[:, None])  # [networks, 1, outputs]
 
     weight: torch.Tensor
@@ -115,7 +116,8 @@ class _GroupedTrunk(nn.Module):
 
     def __init__(self, trunks: list[nn.Module]) -> None:
         super().__init__()
-        shared, layers = True, []
+        shared = True
+        layers: list[nn.Module] = []
         for same in zip(*trunks, strict=True):
             if isinstance(same[0], nn.Conv2d):
                 layers.append(_grouped_convolution(same, shared))

@@ -93,7 +93,8 @@ class _Group:
             if start is not None:
                 copy_weights(start[index], network)
             self.members.append(network)
-        self.members.to(device, memory_format=torch.channels_last)
+        self.members.to(device)
+        self.members.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.average = {name: value.detach().clone() for name, value in self.members.state_dict().items()}
         self.optimiser = torch.optim.Adam(self._parameter_groups(), lr=settings.learning_rate)
         self.schedule = torch.optim.lr_scheduler.OneCycleLR(
@@ -176,7 +177,8 @@ class _Group:
 
     def averaged(self) -> list[SplitNetwork]:
         self.members.load_state_dict(self.average)
-        return [member.cpu().eval().to(memory_format=torch.contiguous_format) for member in self.members]  # type: ignore[misc]
+        self.members.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+        return [member for member in self.members.cpu().eval() if isinstance(member, SplitNetwork)]
 
     def state(self) -> dict[str, Any]:
         return {
