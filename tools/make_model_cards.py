@@ -1,0 +1,221 @@
+"""Write docs/models.md from the bundles in models/ and the evaluation records in docs/results/.
+
+Example: python tools/make_model_cards.py
+Every number of the page comes from a file; the commands that made the files stand on the page.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from lla_fusion_ros.bundle import Bundle, load_bundle
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "docs" / "results"
+LENGTHS = (1, 3, 10, 30)
+
+HEAD = """# Model cards
+
+Made by `python tools/make_model_cards.py` from the bundles in `models/` and the records in `docs/results/`;
+do not edit. Intervals are 95%, by bootstrap over tracks. *clean*, *hard* and *mixed* are the regimes of
+METHOD 8: as recorded; dark, blurred, noisy and badly boxed; and 40% of the frames covered, smeared or off
+target. L is the number of frames fused.
+"""
+
+CARDS: tuple[dict[str, Any], ...] = (
+    {
+        "title": "`models/gtsrb.safetensors`: German traffic signs, 43 classes",
+        "file": "gtsrb.safetensors",
+        "record": "models_gtsrb.json",
+        "use": """\
+Use it for tracked German (and, with care, other European) traffic signs: a detector and tracker give boxes
+with ids, this bundle gives the class. The class index is GTSRB's ClassId.""",
+        "limits": """\
+- The training images are at most 40 px on their longer side, from one camera in one region of Germany,
+  by day.
+- Boxes are expected tight around the sign, as GTSRB annotates them.
+- Signs that GTSRB does not have are unknown to it. The warning finds most of them after a few frames, not all
+  (next card).
+- Test tracks come from the same drives as the training tracks; another country or camera will score lower.
+  Fine-tune with `lla-fusion train --start models/gtsrb.safetensors`.""",
+    },
+    {
+        "title": "The protocol ensemble: GTSRB with 8 classes held out",
+        "file": None,
+        "record": "models_gtsrb_protocol.json",
+        "use": """\
+Not shipped: it exists to measure what the warnings find. Classes 6, 12, 13, 15, 17, 32, 38 and 40 were never
+seen in training or calibration; here they are the outside world. Everything else is as above.""",
+        "limits": "",
+    },
+    {
+        "title": "`models/signworld.safetensors`: the built-in sign world, 17 classes",
+        "file": "signworld.safetensors",
+        "record": "models_signworld.json",
+        "use": "Use it for the demo, for tests and to try the package. It knows rendered signs only.",
+        "limits": "- It says nothing about real roads: use `gtsrb` or your own training there.",
+    },
+)
+
+
+def main() -> None:
+    parts = [HEAD]
+    for card in CARDS:
+        parts.append(_card(card))
+    parts.append(_repulsion(RESULTS / "repulsion.json"))
+    (ROOT / "docs" / "models.md").write_text("\n".join(part for part in parts if part), encoding="utf-8")
+
+
+def _card(card: dict[str, Any]) -> str:
+    lines = [f"## {card['title']}", "", card["use"], ""]
+    if card["file"]:
+        path = ROOT / "models" / card["file"]
+        lines += _bundle_rows(load_bundle(path), path.stat().st_size)
+    record = RESULTS / card["record"]
+    if record.exists():
+        lines += _evaluation(json.loads(record.read_text(encoding="utf-8")))
+    if card["limits"]:
+        lines += ["Limits:", "", card["limits"], ""]
+    return "\n".join(lines)
+
+
+def _bundle_rows(bundle: Bundle, size: int) -> list[str]:
+    meta = bundle.meta
+    data = meta.dataset
+    tracks = data["tracks"]
+    laplace = meta.scores["laplace"]
+    rows = {
+        "file": f"{size / 1e6:.2f} MB, SHA-256 of its content {bundle.hash[:16]}…",
+        "networks": f"{meta.networks} × `{json.dumps(meta.architecture)}`, "
+        f"{_parameters(bundle):,} parameters in all",
+        "input": f"{meta.input_size} px RGB crops, boxes grown by {meta.crop_margin:g} on each side",
+        "data": f"{data['name']} {str(data['digest'])[:12]}…, split by track with seed {data['split_seed']}: "
+        f"{tracks['train']} training, {tracks['validation']} validation, {tracks['test']} test tracks",
+        "training": f"Adam, L2 prior {meta.training['prior_precision']:g}, averaged weights, "
+        f"crops {meta.training['clean']:.0%} clean, {meta.training['hard']:.0%} hard, the rest mixed; "
+        f"{meta.training['outliers']:.0%} synthetic outliers",
+        "Laplace": laplace["summary"],
+        "default fuser": f"`{meta.default_fuser}`; cross-validated NLL "
+        + ", ".join(
+            f"`{name}` {value:.4f}"
+            for name, value in meta.scores["default_fuser"]["cross_validated_nll"].items()
+        ),
+    }
+    lines = ["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in rows.items()), ""]
+    return [*lines, "Made by", "", "```", *meta.training["commands"], "```", ""]
+
+
+def _parameters(bundle: Bundle) -> int:
+    return sum(array.size for name, array in bundle.tensors.items() if name.startswith("network."))
+
+
+def _evaluation(record: dict[str, Any]) -> list[str]:
+    networks, default = record["bundle"]["networks"], record["default_fuser"]
+    found = {(r["fuser"], r["regime"], r["L"]): r for r in record["results"] if r["C"] == networks}
+    lines = [
+        f"Test: {record['tracks']} tracks, {networks} networks, measured by",
+        "",
+        "```",
+        record["command"],
+        "```",
+        "",
+    ]
+    lines += [
+        "| fuser | regime | L | accuracy | NLL | ECE | class flips per track |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name in dict.fromkeys(("last", "mean_pmf", "pool", default)):
+        for regime in ("clean", "hard", "mixed"):
+            lines += [
+                _row(f"`{name}`" + (" (default)" if name == default else ""), found[name, regime, length])
+                for length in LENGTHS
+                if (name, regime, length) in found
+            ]
+    lines.append("")
+    return lines + _ood(record, networks) + _switch(record)
+
+
+def _row(name: str, r: dict[str, Any]) -> str:
+    return (
+        f"| {name} | {r['regime']} | {r['L']} | {_with_interval(r, 'accuracy')} | {_with_interval(r, 'nll')} "
+        f"| {r['ece']:.3f} | {r['flips']:.2f} |"
+    )
+
+
+def _with_interval(record: dict[str, Any], name: str) -> str:
+    low, high = record[f"{name}_interval"]
+    return f"{record[name]:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _ood(record: dict[str, Any], networks: int) -> list[str]:
+    if not record.get("ood"):
+        return []
+    found = {(r["score"], r["regime"], r["L"]): r for r in record["ood"] if r["C"] == networks}
+    lines = [
+        f"Out of distribution ({record['outside_tracks']} tracks of things never trained on), "
+        "AUROC at L = 1 / 3 / 10:",
+        "",
+        "| score | clean | hard | mixed |",
+        "|---|---|---|---|",
+    ]
+    for score in dict.fromkeys(r["score"] for r in record["ood"]):
+        cells = [
+            " / ".join(
+                f"{found[score, regime, n]['auroc']:.3f}" for n in (1, 3, 10) if (score, regime, n) in found
+            )
+            for regime in ("clean", "hard", "mixed")
+        ]
+        lines.append(f"| {score} | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def _switch(record: dict[str, Any]) -> list[str]:
+    if not record.get("switch"):
+        return []
+    lines = [
+        "Identity switches found within 5 and 15 frames, and false alarms per track:",
+        "",
+        "| regime | 5 frames | 15 frames | false alarms |",
+        "|---|---|---|---|",
+    ]
+    for r in record["switch"]:
+        lines.append(
+            f"| {r['regime']} | {r['detection_5']:.3f} | {r['detection_15']:.3f} | {r['false_alarm']:.3f} |"
+        )
+    return [*lines, ""]
+
+
+def _repulsion(path: Path) -> str:
+    if not path.exists():
+        return ""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    lines = [
+        "## What repulsive training does",
+        "",
+        "A kernel on the members' predictions pushes them apart (`--repulsion`). Small networks on the GTSRB",
+        "protocol split, no synthetic outliers in training, single test frames under all regimes,",
+        "temperature-scaled; outside: the held-out classes.",
+        "",
+        "```",
+        document["command"],
+        "```",
+        "",
+        "| strength | disagreement | total variation | accuracy | NLL of a member | NLL of the ensemble "
+        "| AUROC entropy | AUROC mutual information |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for r in document["records"]:
+        low, high = r["ensemble_nll_interval"]
+        lines.append(
+            f"| {r['repulsion']:g} | {r['disagreement']:.3f} | {r['total_variation']:.3f} "
+            f"| {r['accuracy']:.3f} "
+            f"| {r['member_nll']:.3f} | {r['ensemble_nll']:.3f} [{low:.3f}, {high:.3f}] "
+            f"| {r['ood_auroc_entropy']:.3f} | {r['ood_auroc_information']:.3f} |"
+        )
+    return "\n".join([*lines, ""])
+
+
+if __name__ == "__main__":
+    main()
