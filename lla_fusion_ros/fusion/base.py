@@ -177,36 +177,45 @@ def _checked_vector(fuser: str, key: str, numbers: Value) -> np.ndarray:
     return vector
 
 
+_field_names: dict[type, tuple[str, ...]] = {}
+
+
+def _names(state: Any) -> tuple[str, ...]:
+    """The fields of a state; asked for several times a frame, so remembered."""
+    kind = type(state)
+    if kind not in _field_names:
+        _field_names[kind] = tuple(f.name for f in fields(state))
+    return _field_names[kind]
+
+
 def add(first: State, second: State) -> State:
     """The sum of two states, field by field."""
-    return type(first)(
-        **{f.name: getattr(first, f.name) + getattr(second, f.name) for f in fields(first)}  # type: ignore[arg-type]
-    )
+    return type(first)(*[getattr(first, name) + getattr(second, name) for name in _names(first)])
 
 
 def take_rows(state: State, rows: np.ndarray) -> State:
     """The state of some tracks."""
-    return type(state)(**{f.name: getattr(state, f.name)[rows] for f in fields(state)})  # type: ignore[arg-type]
+    return type(state)(*[getattr(state, name)[rows] for name in _names(state)])
 
 
 def put_rows(state: State, rows: np.ndarray, part: State) -> None:
     """Write `part` over the given rows of a state that a track store owns (in place)."""
-    for f in fields(state):  # type: ignore[arg-type]
-        getattr(state, f.name)[rows] = getattr(part, f.name)
+    for name in _names(state):
+        getattr(state, name)[rows] = getattr(part, name)
 
 
 def grown(state: State, empty: State) -> State:
     """The state with the rows of `empty` appended: how a store makes room for more tracks."""
     return type(state)(
-        **{f.name: np.concatenate([getattr(state, f.name), getattr(empty, f.name)]) for f in fields(state)}  # type: ignore[arg-type]
+        *[np.concatenate([getattr(state, name), getattr(empty, name)]) for name in _names(state)]
     )
 
 
 def rows_of(state: Any) -> int:
     """The number of tracks of a state."""
-    return len(getattr(state, fields(state)[0].name))
+    return len(getattr(state, _names(state)[0]))
 
 
 def state_bytes(state: Any) -> int:
     """The memory of a state: what must not grow with the number of views."""
-    return sum(getattr(state, f.name).nbytes for f in fields(state))
+    return sum(getattr(state, name).nbytes for name in _names(state))

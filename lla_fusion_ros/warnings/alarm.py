@@ -10,6 +10,7 @@ from lla_fusion_ros.errors import InputError
 
 # Shares of ordinary tracks, largest first: the grid on which thresholds are kept.
 RATES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0001)
+_RARITY = -np.log(RATES)  # rises from 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,8 @@ class AlarmTable:
 
     def threshold(self, rate: float) -> float:
         """The threshold for a false-alarm rate per track."""
-        return float(np.interp(-np.log(rate), -np.log(RATES), self.thresholds))
+        return float(np.interp(-np.log(rate), _RARITY, self.thresholds))
 
     def share(self, statistic: np.ndarray) -> np.ndarray:
         """The share of ordinary tracks that ever reach this value; 1 is nothing unusual.  [t]"""
-        return np.exp(-np.interp(statistic, self.thresholds, -np.log(RATES)))
+        return np.exp(-np.interp(statistic, self.thresholds, _RARITY))

@@ -59,17 +59,17 @@ class Monitor:
         pushed = recent.pushed(log_likelihood(views.mean_pmf), np.clip(projected, -1e6, 1e6), camera, stamp)
         return add(sums, TrackSums.one(views)), pushed
 
-    def findings(self, sums: TrackSums, recent: RecentViews) -> Findings:
+    def strangeness(self, sums: TrackSums) -> np.ndarray:
+        """information, ood_score and familiarity side by side.  [t, 3]"""
+        columns, information = score_columns(self.model.space, self.posterior, sums.means())
+        score = self.model.ood_score(columns)
+        return np.stack([information, score, self.model.ood.share(score)], axis=1)
+
+    def contradiction(self, recent: RecentViews) -> tuple[np.ndarray, np.ndarray]:
+        """consistency and agreement.  2 x [t]"""
         model = self.model
-        columns, information = score_columns(model.space, self.posterior, sums.means())
-        score = model.ood_score(columns)
         switch = switch_statistic(recent.log_pmf, recent.features, recent.filled, model.feature_weight)
         newest = recent.stamp.max(axis=1, initial=0)
         together = recent.present() & (recent.stamp >= newest[:, None] - self._span)
-        return Findings(
-            information=information,
-            ood_score=score,
-            familiarity=model.ood.share(score),
-            consistency=model.switch.share(switch),
-            agreement=model.camera.share(camera_statistic(recent.log_pmf, recent.camera, together)),
-        )
+        cameras = camera_statistic(recent.log_pmf, recent.camera, together)
+        return model.switch.share(switch), model.camera.share(cameras)

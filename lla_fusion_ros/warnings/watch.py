@@ -15,6 +15,10 @@ from lla_fusion_ros.warnings.monitor import Findings, Monitor
 from lla_fusion_ros.warnings.verdict import IDENTITY_SWITCH, REASONS, Verdicts
 
 SWITCH = REASONS.index(IDENTITY_SWITCH)
+# Whether an object is known changes little from view to view, and is most of the cost: it is asked at each of
+# the first views, then at every fifth.
+FIRST_VIEWS = EVERY = 5
+UNKNOWN = (0.0, 0.0, 1.0)  # information, ood_score, familiarity of a track not yet asked about
 
 
 class Watch:
@@ -26,6 +30,7 @@ class Watch:
         self._warned = np.zeros((rows, len(REASONS)), bool)
         self._hold = np.zeros(rows, np.int64)
         self._states: tuple = () if self._monitor is None else self._monitor.initial(rows)
+        self._strangeness = np.tile(UNKNOWN, (rows, 1))  # as of the last time each track was asked about
         self._findings = _nothing(0)
         self._raised = np.zeros((0, len(REASONS)), bool)
 
@@ -37,6 +42,7 @@ class Watch:
         self.rows += extra
         self._warned = np.concatenate([self._warned, np.zeros((extra, len(REASONS)), bool)])
         self._hold = np.concatenate([self._hold, np.zeros(extra, np.int64)])
+        self._strangeness = np.concatenate([self._strangeness, np.tile(UNKNOWN, (extra, 1))])
         if self._monitor is not None:
             empty = self._monitor.initial(extra)
             self._states = tuple(grown(s, e) for s, e in zip(self._states, empty, strict=True))
@@ -45,7 +51,10 @@ class Watch:
         """The tracks of these rows have seen nothing."""
         self._warned[rows] = False
         self._hold[rows] = 0
-        self._forget(rows)
+        self._strangeness[rows] = UNKNOWN
+        if self._monitor is not None:
+            for state, empty in zip(self._states, self._monitor.initial(len(rows)), strict=True):
+                put_rows(state, rows, empty)
 
     def observe(
         self,
@@ -101,7 +110,13 @@ class Watch:
         parts = self._monitor.update(sums, recent, views, camera, stamp)
         for state, part in zip(self._states, parts, strict=True):
             put_rows(state, rows, part)
-        self._findings = self._monitor.findings(*parts)
+        seen = parts[0].count
+        due = np.flatnonzero((seen <= FIRST_VIEWS) | (seen % EVERY == 0))
+        if len(due):
+            self._strangeness[rows[due]] = self._monitor.strangeness(take_rows(parts[0], due))
+        information, score, familiarity = self._strangeness[rows].T
+        consistency, agreement = self._monitor.contradiction(parts[1])
+        self._findings = Findings(information, score, familiarity, consistency, agreement)
 
     def _keep_switches_visible(self, rows: np.ndarray, switched: np.ndarray) -> None:
         """A switch is raised for HOLD further views: a single frame is easily missed."""
@@ -116,11 +131,6 @@ class Watch:
         parts = self._monitor.update(*self._monitor.initial(len(rows)), checked, camera, stamp)
         for state, part in zip(self._states, parts, strict=True):
             put_rows(state, rows, part)
-
-    def _forget(self, rows: np.ndarray) -> None:
-        if self._monitor is not None and len(rows):
-            for state, empty in zip(self._states, self._monitor.initial(len(rows)), strict=True):
-                put_rows(state, rows, empty)
 
 
 def _nothing(tracks: int) -> Findings:

@@ -14,7 +14,7 @@ from lla_fusion_ros.warnings.alarm import RATES, AlarmTable
 from lla_fusion_ros.warnings.fit import fit_warnings
 from lla_fusion_ros.warnings.logistic import RIDGE, fit_logistic
 from lla_fusion_ros.warnings.model import WarningModel
-from lla_fusion_ros.warnings.monitor import Monitor
+from lla_fusion_ros.warnings.monitor import Findings, Monitor
 from support.feature_world import FeatureWorld
 
 SECOND = 1_000_000_000
@@ -30,6 +30,10 @@ def model(world) -> WarningModel:
     return fit_warnings(world.posterior, world.known(150), world.strange(80))
 
 
+def findings(monitor: Monitor, states) -> Findings:
+    return Findings(*monitor.strangeness(states[0]).T, *monitor.contradiction(states[1]))
+
+
 def findings_along(world, model, tracks):
     monitor = Monitor(model, world.posterior)
     states = monitor.initial(len(tracks.label))
@@ -37,7 +41,7 @@ def findings_along(world, model, tracks):
     for step in range(tracks.logits.shape[1]):
         views = measured(tracks.views(step), world.posterior)
         states = monitor.update(*states, views, int(tracks.camera[0, step]), (step + 1) * SECOND // 10)
-        found.append(monitor.findings(*states))
+        found.append(findings(monitor, states))
     return found
 
 
@@ -66,7 +70,7 @@ def test_a_switch_is_found_within_five_views(world, model) -> None:
         views = measured(tracks.views(step % 12), world.posterior)
         states = monitor.update(*states, views, 0, (step + 1) * SECOND // 10)
         if step >= 8:
-            lowest = np.minimum(lowest, monitor.findings(*states).consistency)
+            lowest = np.minimum(lowest, findings(monitor, states).consistency)
     assert np.mean(lowest[other] <= 0.01) > 0.9
     assert np.mean(lowest[~other] <= 0.01) < 0.2
 
@@ -80,7 +84,7 @@ def test_cameras_that_see_different_classes_are_found(world, model) -> None:
         for camera, tracks in enumerate((first, second)):
             views = measured(tracks.views(step), world.posterior)
             states = monitor.update(*states, views, camera, (step + 1) * SECOND // 10)
-    agreement = monitor.findings(*states).agreement
+    agreement = findings(monitor, states).agreement
     assert np.mean(agreement[other] <= 0.01) > 0.9
     assert np.mean(agreement[~other] <= 0.01) < 0.1
 
