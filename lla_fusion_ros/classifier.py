@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import torch
 
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.pmf import normal_points
 from lla_fusion_ros.posterior.torch_variance import TorchVariance
+from lla_fusion_ros.torch_pmf import monte_carlo, probit
 from lla_fusion_ros.views import Views
+
+Pmf = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]  # logits, variance -> pmf
 
 
 class Classifier:
@@ -40,32 +47,56 @@ class Classifier:
         if variance:
             posterior = bundle.posterior() if networks is None else bundle.posterior().select(networks)
             self._variance = TorchVariance(posterior).to(self.device)
+        self._kept_points: dict[int, torch.Tensor] = {}
         self.classes, self.features = bundle.classes, self._ensemble.features
         self.networks = self._ensemble.networks
 
     def __call__(self, crops: np.ndarray) -> Views:
         """[crops, size, size, 3] uint8 RGB -> views with logits and features, float32."""
+        return self._views(self._run(crops, None))
+
+    def predict(self, crops: np.ndarray, samples: int = 0) -> tuple[Views, np.ndarray]:
+        """Views with variance, and the class distribution of each network under its weights' uncertainty.
+
+        `samples` Sobol points, or the closed form (probit) with 0; see `torch_pmf`. Still one copy each way.
+        [crops, size, size, 3] uint8 RGB -> views, pmf [crops, networks, classes] float32
+        """
+        if self._variance is None:
+            raise InputError("a class distribution under uncertainty needs a Classifier with variance=True")
+        every = self._run(crops, partial(monte_carlo, points=self._points(samples)) if samples else probit)
+        return self._views(every), every[..., -self.classes :]
+
+    def _points(self, samples: int) -> torch.Tensor:
+        """The Sobol points, brought to the device once.  [samples, classes]"""
+        if samples not in self._kept_points:
+            points = torch.tensor(normal_points(samples, self.classes), dtype=torch.float32)
+            self._kept_points[samples] = points.to(self.device)
+        return self._kept_points[samples]
+
+    def _run(self, crops: np.ndarray, pmf: Pmf | None) -> np.ndarray:
+        """Logits, features and, where wanted, variance and pmf side by side.  [crops, networks, ...]"""
         if crops.dtype != np.uint8 or crops.shape[1:] != (self._size, self._size, 3):
             raise InputError(
                 f"crops are {crops.dtype} of shape {crops.shape}, "
                 f"expected uint8 [crops, {self._size}, {self._size}, 3]"
             )
         if len(crops) == 0:
-            return Views(
-                np.empty((0, self.networks, self.classes), np.float32),
-                np.empty((0, self.networks, self.features), np.float32),
-                None if self._variance is None else np.empty((0, self.networks, self.classes), np.float32),
-            )
+            tails = (self._variance is not None) + (pmf is not None)
+            return np.empty((0, self.networks, self.features + self.classes * (1 + tails)), np.float32)
         with torch.inference_mode():
             host = torch.from_numpy(np.ascontiguousarray(crops))
             images = self._normalise(host.to(self.device, non_blocking=True), self._dtype)
             parts = list(self._ensemble(images))  # logits, features
             if self._variance is not None:
                 parts.append(self._variance(parts[1]))
+            if pmf is not None:
+                parts.append(pmf(parts[0].float(), parts[2]))
             # one tensor, so that one copy brings everything back
-            every = torch.cat(parts, dim=2).to("cpu", torch.float32).numpy()
-        ends = self.classes, self.classes + self.features
-        logits, features, variance = np.split(every, ends, axis=2)
+            return torch.cat(parts, dim=2).to("cpu", torch.float32).numpy()
+
+    def _views(self, every: np.ndarray) -> Views:
+        ends = self.classes, self.classes + self.features, self.features + 2 * self.classes
+        logits, features, variance, _ = np.split(every, ends, axis=2)
         return Views(logits, features, None if self._variance is None else variance)
 
     def warm_up(self, crops: int = 1) -> None:

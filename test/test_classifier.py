@@ -1,11 +1,14 @@
 """Crops in, views out."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 
 from lla_fusion_ros.classifier import Classifier
 from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.pmf import monte_carlo, probit
 from support.tiny_bundle import tiny_bundle
 
 
@@ -45,6 +48,24 @@ def test_variances_are_the_posteriors(bundle):
     np.testing.assert_allclose(views.variance, bundle.posterior().variance(views.features), rtol=1e-4)
 
 
+@pytest.mark.parametrize("samples", [0, 64])
+def test_predictions_are_those_of_the_views(bundle, samples):
+    classify = Classifier(bundle, device="cpu", variance=True)
+    views, pmf = classify.predict(_crops(3), samples)
+    again = classify(_crops(3))
+    np.testing.assert_allclose(views.logits, again.logits, atol=1e-6)
+    np.testing.assert_allclose(views.variance, again.variance, rtol=1e-5)
+    mean, variance = views.logits.astype(float), views.variance.astype(float)
+    expected = monte_carlo(mean, variance, samples).pmf if samples else probit(mean, variance)
+    np.testing.assert_allclose(pmf, expected, atol=1e-5)
+    assert classify.predict(_crops(0), samples)[1].shape == (0, 3, 5)
+
+
+def test_predictions_need_variances(bundle):
+    with pytest.raises(InputError, match="variance=True"):
+        Classifier(bundle, device="cpu").predict(_crops(1))
+
+
 def test_some_of_the_networks_can_be_chosen(bundle):
     crops = _crops(2)
     some = Classifier(bundle, device="cpu", networks=(2, 0), variance=True)(crops)
@@ -69,9 +90,12 @@ def test_unknown_and_absent_devices_are_refused(bundle, monkeypatch):
         Classifier(bundle, device="cpu", half=True)
 
 
-def test_one_frame_costs_one_copy_to_the_device_and_one_back(bundle, monkeypatch):
+@pytest.mark.parametrize("samples", [None, 0, 64])
+def test_one_frame_costs_one_copy_to_the_device_and_one_back(bundle, monkeypatch, samples):
     """Every transfer goes through Tensor.to with a device, or Tensor.cpu; count them."""
-    classify = Classifier(bundle, device="cpu")
+    classify = Classifier(bundle, device="cpu", variance=samples is not None)
+    call = classify if samples is None else partial(classify.predict, samples=samples)
+    call(_crops(1))  # brings what is kept on the device
     transfers = []
     original = torch.Tensor.to
 
@@ -86,8 +110,9 @@ def test_one_frame_costs_one_copy_to_the_device_and_one_back(bundle, monkeypatch
     monkeypatch.setattr(torch.Tensor, "to", counting)
     for name in ("cpu", "cuda", "item", "tolist"):
         monkeypatch.setattr(torch.Tensor, name, forbidden)
-    classify(_crops(4))
-    assert transfers == [(4, 16, 16, 3), (4, 3, 5 + bundle.posterior().features)]
+    call(_crops(4))
+    back = 5 + bundle.posterior().features + (0 if samples is None else 10)  # variances and pmf come along
+    assert transfers == [(4, 16, 16, 3), (4, 3, back)]
 
 
 def test_warming_up_changes_nothing(bundle):
