@@ -21,7 +21,6 @@ from lla_fusion_ros.wire.detections import Detections, parse_detections
 from lla_fusion_ros.wire.images import parse_compressed_image, parse_image
 
 Key = tuple[str, int]  # frame_id and stamp: what names a frame
-_FAR = 400  # frames that may wait for their turn; more means that their fused message never came
 
 
 class RecordedRun:
@@ -43,20 +42,16 @@ class RecordedRun:
         self._cameras: Sequence[CameraTopics] = find_cameras(fed.summary).cameras
 
     def __iter__(self) -> Iterator[list[Timed]]:
+        # A recorder hears topics in any order, so the views are collected first; a demo has few of them.
+        views = {
+            (timed.frame.header.frame_id, timed.frame.header.stamp): timed
+            for batch in self._source
+            for timed in batch
+        }
         pictures = _Pictures(self._fed, self._cameras)
-        waiting: dict[Key, Timed] = {}
-        turn = iter(self._order)
-        due = next(turn, None)
-        for batch in self._source:
-            ready = []
-            for timed in batch:
-                waiting[timed.frame.header.frame_id, timed.frame.header.stamp] = timed
-                while due is not None and due in waiting:
-                    ready.append(_with_pixels(waiting.pop(due), pictures))
-                    due = next(turn, None)
-                if len(waiting) > _FAR:
-                    due = next(turn, None)
-            yield ready
+        for key in self._order:
+            if key in views:
+                yield [_with_pixels(views[key], pictures)]
 
 
 def _with_pixels(timed: Timed, pictures: _Pictures) -> Timed:

@@ -113,7 +113,8 @@ class ViewSource:
         posterior = bundle.posterior()
         shape = ViewShape(posterior.networks, posterior.classes, posterior.features)
         names = [camera.name for camera in cameras]
-        self._queue = ViewQueue(names, shape, bundle.hash, replace(settings, queue_depth=_ROOM), tally)
+        roomy = replace(settings, queue_depth=_ROOM, sync_queue=_ROOM)
+        self._queue = ViewQueue(names, shape, bundle.hash, roomy, tally)
 
     def __iter__(self) -> Iterator[list[Timed]]:
         self._learn_bundles()
