@@ -51,7 +51,7 @@ def demo_drive(seed: int = 0) -> Drive:
         for number, (z, side, name) in enumerate(_DEMO_ROAD, start=1)
     )
     ids = {thing.name: thing.id for thing in objects}
-    dusk = Conditions(light=0.32, blur=1.4, smear=3.0, noise=0.035, jitter=0.05)
+    dusk = Conditions(light=0.32, blur=1.1, smear=2.0, noise=0.03, jitter=0.05)
     rain = Conditions(light=0.75, blur=0.7, noise=0.015, rain=0.8, jitter=0.035)
     return Drive(
         DriveSettings(

@@ -20,7 +20,8 @@ from lla_fusion_ros.signworld.signs import CLASS_NAMES
 
 _LOOKS = 6  # countries that tracks are spread over
 _CONTEXT = 0.6  # of the box, kept on each side of it
-_SPEED, _RATE = 9.0, 10.0
+_SPEED = 9.0
+_BAD_WEATHER = 0.35  # of the tracks
 
 
 def load_signworld(
@@ -28,8 +29,8 @@ def load_signworld(
 ) -> TrackSet:
     """Render `tracks` tracks of the known classes (equally often) and `outside` ones of other objects.
 
-    A track has `frames` images, by turns of the two cameras, while the vehicle comes nearer. The light of
-    the day varies from track to track; darkness, blur and bad frames are left to `degrade`.
+    A track has `frames` images, by turns of the two cameras, while the vehicle comes nearer. Light and
+    weather vary from track to track, from a clear day to dusk and rain.
     """
     if tracks < 0 or outside < 0 or frames < 1 or not 0 <= occluded <= 1:
         raise InputError(
@@ -54,14 +55,7 @@ def _render_track(name: str, number: int, frames: int, seed: int, occluded: floa
     props = list(scatter_props(20.0, 150.0, rng))
     if rng.random() < occluded:
         props.append(occluder(thing, rng))
-    day = Conditions(
-        light=rng.uniform(0.55, 1.2),
-        blur=rng.uniform(0.0, 0.7),
-        noise=rng.uniform(0.004, 0.015),
-        rain=max(0.0, rng.uniform(-1.0, 0.5)),
-        glare=max(0.0, rng.uniform(-1.5, 0.6)),
-        jitter=rng.uniform(0.01, 0.035),
-    )
+    day = _bad_weather(rng) if rng.random() < _BAD_WEATHER else _fair_weather(rng)
     passing = 1.75 * abs(thing.position[0] - LANE)  # nearer than this no camera sees all of it
     distances = np.linspace(rng.uniform(34, 46), max(7.0, passing), frames)
     shots = [
@@ -70,6 +64,29 @@ def _render_track(name: str, number: int, frames: int, seed: int, occluded: floa
     times = (distances[0] - distances) / _SPEED
     shown = tuple(Frame(image, box, camera, float(times[i])) for i, (image, box, camera) in enumerate(shots))
     return Track(thing.id, thing.label, shown)
+
+
+def _fair_weather(rng: np.random.Generator) -> Conditions:
+    return Conditions(
+        light=rng.uniform(0.55, 1.2),
+        blur=rng.uniform(0.0, 0.7),
+        noise=rng.uniform(0.004, 0.015),
+        rain=max(0.0, rng.uniform(-1.0, 0.5)),
+        glare=max(0.0, rng.uniform(-1.5, 0.6)),
+        jitter=rng.uniform(0.01, 0.035),
+    )
+
+
+def _bad_weather(rng: np.random.Generator) -> Conditions:
+    """Dusk or heavy rain: what small, far signs look like then cannot be had by degrading their crops."""
+    return Conditions(
+        light=rng.uniform(0.25, 0.8),
+        blur=rng.uniform(0.5, 1.6),
+        smear=rng.uniform(0.0, 4.0),
+        noise=rng.uniform(0.01, 0.04),
+        rain=max(0.0, rng.uniform(-1.0, 1.0)),
+        jitter=rng.uniform(0.02, 0.06),
+    )
 
 
 def _shoot(
