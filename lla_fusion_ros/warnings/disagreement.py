@@ -14,10 +14,13 @@ def camera_statistic(log_pmf: np.ndarray, camera: np.ndarray, counts: np.ndarray
     compared "at one time".
     log_pmf [t, w, m], camera [t, w] int, counts [t, w] bool -> [t]
     """
+    best = np.zeros(len(log_pmf))
+    cameras = camera[counts]
+    if cameras.size == 0 or cameras.min() == cameras.max():
+        return best
     evidence = log_pmf * counts[..., None]
     total = evidence.sum(axis=1)
-    best = np.zeros(len(log_pmf))
-    for name in np.unique(camera[counts]):
+    for name in np.unique(cameras):
         own = (evidence * (camera == name)[..., None]).sum(axis=1)
         best = np.maximum(best, own.max(axis=-1) + (total - own).max(axis=-1) - total.max(axis=-1))
     return best
