@@ -102,59 +102,60 @@ class CdrReader:
         return Header(seconds * NANOSECONDS + nanoseconds, self.string())
 
 
+_PADDING = [bytes(count) for count in range(8)]
+_U32 = struct.Struct("<I")
+
+
 class CdrWriter:
     """Collects the bytes of one little-endian message."""
 
-    __slots__ = ("_size", "parts")
+    __slots__ = ("_buffer",)
 
     def __init__(self) -> None:
-        self.parts: list[bytes | memoryview] = [LITTLE_ENDIAN_HEADER]
-        self._size = 0  # after the encapsulation header
+        self._buffer = bytearray(LITTLE_ENDIAN_HEADER)
 
     @property
     def size(self) -> int:
-        return self._size
+        """Bytes after the encapsulation header, from which alignment counts."""
+        return len(self._buffer) - 4
 
     def raw(self, part: bytes | memoryview) -> None:
         """Bytes as they are; a memoryview must be one-dimensional and of bytes."""
-        self.parts.append(part)
-        self._size += len(part)
+        self._buffer += part
 
     def align(self, to: int) -> None:
-        if self._size % to:
-            self.raw(bytes(-self._size % to))
+        self._buffer += _PADDING[-self.size % to]
 
     def u8(self, value: int) -> None:
-        self.raw(bytes((value,)))
+        self._buffer.append(value)
 
     def u16(self, value: int) -> None:
         self.align(2)
-        self.raw(struct.pack("<H", value))
+        self._buffer += struct.pack("<H", value)
 
     def u32(self, value: int) -> None:
-        self.align(4)
-        self.raw(struct.pack("<I", value))
+        self._buffer += _PADDING[-len(self._buffer) % 4] + _U32.pack(value)
 
     def i32(self, value: int) -> None:
         self.align(4)
-        self.raw(struct.pack("<i", value))
+        self._buffer += struct.pack("<i", value)
 
     def f32(self, value: float) -> None:
         self.align(4)
-        self.raw(struct.pack("<f", value))
+        self._buffer += struct.pack("<f", value)
 
     def string(self, text: str) -> None:
-        self.align(4)
+        # the most frequent call by far, hence in one go; the header is 4 bytes, so counting it does no harm
         encoded = text.encode("utf-8", "surrogateescape")
-        self.raw(struct.pack("<I", len(encoded) + 1) + encoded + b"\0")
+        self._buffer += _PADDING[-len(self._buffer) % 4] + _U32.pack(len(encoded) + 1) + encoded + b"\0"
 
     def header(self, header: Header) -> None:
         seconds, nanoseconds = divmod(header.stamp, NANOSECONDS)
         if not -(2**31) <= seconds < 2**31:
             raise InputError(f"stamp {header.stamp} ns does not fit builtin_interfaces/Time")
         self.align(4)
-        self.raw(struct.pack("<iI", seconds, nanoseconds))
+        self._buffer += struct.pack("<iI", seconds, nanoseconds)
         self.string(header.frame_id)
 
     def message(self) -> bytes:
-        return b"".join(self.parts)
+        return bytes(self._buffer)
