@@ -233,7 +233,7 @@ def check_imports(progress: Progress) -> None:
     for module in CHECKED_MODULES:
         top = module.partition(".")[0]
         remedy = "`make clean` and try again"
-        if os.environ.get("ROS_DISTRO") and top in ("rclpy", "vision_msgs"):
+        if os.environ.get("ROS_DISTRO") and (top == "rclpy" or top.endswith("_msgs")):
             remedy = f"sudo apt install ros-{os.environ['ROS_DISTRO']}-{top.replace('_', '-')}"
         command: list[str | Path] = [PYTHON, "-c", f"import {module}"]
         progress.run(command, clean_environment(), f"{top} cannot be imported; {remedy}")
