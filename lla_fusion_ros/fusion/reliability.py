@@ -39,10 +39,10 @@ class Reliability(SumFuser):
         for key, vector in (("theta", theta), ("center", center), ("scale", scale)):
             if len(vector) != len(SIGNS):
                 raise InputError(
-                    f"value '{key}' of fuser 'reliability' has {len(vector)} entries, not {len(SIGNS)}"
+                    f"value '{key}' of fuser '{self.name}' has {len(vector)} entries, not {len(SIGNS)}"
                 )
         if not (scale > 0).all():
-            raise InputError("value 'scale' of fuser 'reliability' must be positive")
+            raise InputError(f"value 'scale' of fuser '{self.name}' must be positive")
         used = np.flatnonzero(theta)  # a sign without weight is not computed
         self.used = tuple(SIGNS[i] for i in used)
         self.slope = theta[used] / scale[used]
@@ -68,13 +68,15 @@ class Reliability(SumFuser):
     def initial(self, tracks: int) -> WeightedSum:
         return WeightedSum.zeros(tracks, self.posterior.classes)
 
+    def view_weight(self, views: MeasuredViews) -> np.ndarray:
+        """w_t of each view.  [t]"""
+        if not self.used:
+            return np.ones(len(views))
+        log_weight = quality(views, self.used) @ self.slope - self.offset
+        return np.exp(np.clip(log_weight, -LARGEST_LOG_WEIGHT, LARGEST_LOG_WEIGHT))
+
     def contribution(self, views: MeasuredViews) -> WeightedSum:
-        if self.used:
-            log_weight = quality(views, self.used) @ self.slope - self.offset
-            weight = np.exp(np.clip(log_weight, -LARGEST_LOG_WEIGHT, LARGEST_LOG_WEIGHT))
-        else:
-            weight = np.ones(len(views))
-        return WeightedSum.one(weight, views.mean_centred)
+        return WeightedSum.one(self.view_weight(views), views.mean_centred)
 
     def predict(self, state: WeightedSum) -> np.ndarray:
         scale = np.maximum(state.weight, SMALLEST) ** self.value["a"] * np.exp(-self.value["b"])

@@ -1,0 +1,68 @@
+"""The coefficients of `reliable_pool`, fitted by gradient on validation tracks."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from lla_fusion_ros.fusion.along import flat_views
+from lla_fusion_ros.fusion.base import Value
+from lla_fusion_ros.fusion.fitting.objective import minimise, nll, scored_pairs
+from lla_fusion_ros.fusion.fitting.reliability import RIDGE
+from lla_fusion_ros.fusion.pool import FLOOR
+from lla_fusion_ros.fusion.quality import QUALITY, quality
+from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+
+LOG_TEMPERATURE = (-3.9, 2.9)  # within the bounds of the fuser's scalars
+LOG_VIEW_TEMPERATURE = (-2.3, 2.9)
+
+
+def fit_reliable_pool(
+    posterior: EnsemblePosterior,
+    logits: np.ndarray,
+    features: np.ndarray,
+    steps: np.ndarray,
+    label: np.ndarray,
+    variance: np.ndarray | None = None,
+) -> dict[str, Value]:
+    """Least NLL over theta, alpha, T and the views' temperature (see `ReliablePool`).
+
+    The ridge spares the coefficient of entropy: what it shrinks towards is `pool`, not equal weights.
+    logits, features, variance [tracks, steps, networks, ...], steps (views of each track) and label [tracks]
+    """
+    tracks, longest = logits.shape[:2]
+    scored = scored_pairs(steps, label, longest)
+    views = flat_views(posterior, logits, features, variance)
+    signs = quality(views)
+    exists = scored.valid.numpy().ravel()
+    center, scale = signs[exists].mean(axis=0), np.maximum(signs[exists].std(axis=0), 1e-6)
+    standard = torch.from_numpy(np.clip((signs - center) / scale, -8.0, 8.0).reshape(tracks, longest, -1))
+    shifted = torch.from_numpy(views.shifted.reshape(logits.shape))
+    entropy = list(QUALITY).index("entropy")
+    theta = torch.zeros(signs.shape[1], dtype=torch.float64)
+    theta[entropy] = -1.0
+    theta.requires_grad_()
+    spared = torch.ones_like(theta)
+    spared[entropy] = 0.0
+    growth = torch.tensor([0.1, 0.0, 0.0], dtype=torch.float64, requires_grad=True)  # alpha, ln T, ln T_view
+    count = (scored.step + 1).double()
+
+    def loss() -> torch.Tensor:
+        weight = torch.exp((standard @ theta).clamp(-20.0, 20.0)) * scored.valid  # [tracks, steps]
+        pmf = torch.softmax(shifted / torch.exp(growth[2].clamp(*LOG_VIEW_TEMPERATURE)), dim=-1).mean(dim=2)
+        total = weight.cumsum(dim=1)[scored.track, scored.step]
+        mass = (weight[..., None] * pmf).cumsum(dim=1)[scored.track, scored.step]
+        scores = torch.log((mass / total[:, None]).clamp_min(FLOOR))
+        power = count ** growth[0].clamp(0.0, 1.0) * torch.exp(-growth[1].clamp(*LOG_TEMPERATURE))
+        return nll(scores * power[:, None], scored.label) + RIDGE * (spared * theta**2).sum()
+
+    minimise(loss, [theta, growth], iterations=60)
+    alpha, log_t, log_view = growth.detach().numpy()
+    return {
+        "theta": theta.detach().tolist(),
+        "center": center.tolist(),
+        "scale": scale.tolist(),
+        "alpha": float(np.clip(alpha, 0.0, 1.0)),
+        "temperature": float(np.exp(np.clip(log_t, *LOG_TEMPERATURE))),
+        "view_temperature": float(np.exp(np.clip(log_view, *LOG_VIEW_TEMPERATURE))),
+    }

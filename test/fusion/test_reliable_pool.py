@@ -1,0 +1,52 @@
+"""The learned pool."""
+
+import numpy as np
+from support.tiny_bundle import tiny_bundle
+
+from lla_fusion_ros.fusion import make_fuser
+from lla_fusion_ros.fusion.along import flat_views, pmf_along
+from lla_fusion_ros.fusion.fitting.reliable_pool import fit_reliable_pool
+from lla_fusion_ros.fusion.quality import QUALITY
+
+
+def tracks_with_bad_frames(posterior, tracks=60, steps=8, seed=0):
+    """Good frames point to the label; bad ones are as confident of a random class, but have long features."""
+    rng = np.random.default_rng(seed)
+    label = rng.integers(0, posterior.classes, tracks)
+    bad = rng.random((tracks, steps)) < 0.4
+    shown = np.where(bad, rng.integers(0, posterior.classes, (tracks, steps)), label[:, None])
+    shape = (tracks, steps, posterior.networks)
+    logits = rng.normal(0, 1.0, (*shape, posterior.classes))
+    logits += 3.0 * np.eye(posterior.classes)[shown][:, :, None]
+    features = rng.normal(0, 1, (*shape, posterior.features)) * np.where(bad, 4.0, 1.0)[..., None, None]
+    features[..., -1] = 1.0
+    return logits, features, np.full(tracks, steps), label
+
+
+def pmfs(name, posterior, values, logits, features):
+    fuser = make_fuser(name, posterior, values)
+    return pmf_along(fuser, flat_views(posterior, logits, features), logits.shape[1])
+
+
+def test_with_entropy_alone_it_is_the_pool():
+    posterior = tiny_bundle().posterior()
+    logits, features, _, _ = tracks_with_bad_frames(posterior)
+    common = {"alpha": 0.3, "temperature": 0.7, "view_temperature": 1.0}
+    theta = [-2.0 if name == "entropy" else 0.0 for name in QUALITY]
+    learned = pmfs("reliable_pool", posterior, {"theta": theta, **common}, logits, features)
+    np.testing.assert_allclose(
+        learned, pmfs("pool", posterior, {"gamma": 2.0, **common}, logits, features), atol=1e-12
+    )
+
+
+def test_the_fit_learns_to_distrust_frames_that_only_their_features_give_away():
+    posterior = tiny_bundle().posterior()
+    values = fit_reliable_pool(posterior, *tracks_with_bad_frames(posterior, seed=1))
+    logits, features, steps, label = tracks_with_bad_frames(posterior, seed=2)
+
+    def loss(name, values):
+        pmf = pmfs(name, posterior, values, logits, features)[:, -1]
+        return -np.log(pmf[np.arange(len(label)), label]).mean()
+
+    assert loss("reliable_pool", values) < 0.6 * loss("mean_pmf", {})
+    assert loss("reliable_pool", values) < 0.8 * loss("pool", {"gamma": 2.0, "alpha": 0.3})
