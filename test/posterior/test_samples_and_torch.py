@@ -8,7 +8,8 @@ from lla_fusion_ros.pmf import monte_carlo
 from lla_fusion_ros.posterior.cross import CrossSum
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.posterior.samples import parameter_cloud, parameter_deviations
-from lla_fusion_ros.posterior.torch_variance import BLOCKS, TorchVariance
+from lla_fusion_ros.posterior.single_variance import BLOCKS, SingleVariance
+from lla_fusion_ros.posterior.torch_variance import TorchVariance
 
 
 def realistic_posterior(rng, networks=2, classes=3, features=6, prior=1e-2, temperature=1.5):
@@ -73,12 +74,14 @@ def test_temperature_zero_means_no_deviation():
 
 
 @pytest.mark.parametrize("features", [6, 85, BLOCKS[0][0] + 3])
-def test_torch_float32_variance_agrees_with_float64(features):
+def test_float32_variances_agree_with_float64(features):
     posterior, phi = realistic_posterior(np.random.default_rng(4), features=features)
     single = TorchVariance(posterior)(torch.tensor(phi, dtype=torch.float32)).numpy()
     assert single.shape == (20, 2, 3)
     np.testing.assert_allclose(single, posterior.variance(phi), rtol=2e-3)
+    np.testing.assert_allclose(SingleVariance(posterior)(phi), single, rtol=1e-4)
     assert TorchVariance(posterior)(torch.zeros(0, 2, features)).shape == (0, 2, 3)
+    assert SingleVariance(posterior)(np.zeros((0, 2, features))).shape == (0, 2, 3)
 
 
 def test_torch_variance_moves_with_the_network_it_belongs_to():
