@@ -34,10 +34,11 @@ class CameraInputs:
             inputs.subscribe(Detection2DArray, detections_topic(camera), on_detections)
 
     def listen_again(self, silent: frozenset[str]) -> None:
-        """A camera that fell silent may come back by the other transport."""
+        """A camera whose publisher is gone may come back by the other transport."""
         for camera in silent & self._chosen.keys():
-            del self._chosen[camera]
-            self._subscribe_images(camera)
+            if not self._inputs.has_publisher(self._chosen[camera]):
+                del self._chosen[camera]
+                self._subscribe_images(camera)
 
     def _subscribe_images(self, camera: str) -> None:
         if self._transport in ("auto", "raw"):

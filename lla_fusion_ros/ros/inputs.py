@@ -49,6 +49,11 @@ class Inputs:
         if subscription is not None:
             self._node.destroy_subscription(subscription)
 
+    def has_publisher(self, topic: str) -> bool:
+        """Whether anybody sends on a subscribed topic."""
+        subscription = self._subscriptions.get(topic)
+        return subscription is not None and subscription.get_publisher_count() > 0
+
     def close(self) -> None:
         """Receive nothing any more."""
         self._downgrade.clear()

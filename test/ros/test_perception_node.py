@@ -259,6 +259,19 @@ def test_a_best_effort_camera_is_heard_without_any_setting(ros_graph, make_node,
     ros_graph.spin_until(lambda: received, what="the fused frame")
 
 
+def test_a_camera_that_comes_back_with_another_transport_is_heard_again(ros_graph, make_node, listener):
+    make_node(silent_after=0.2).start()
+    raw = CameraOnGraph(listener, "left")
+    received = connect(ros_graph, listener, raw)
+    raw.send(START, scene(0), IDS, BOXES)
+    ros_graph.spin_until(lambda: received, what="the fused raw frame")
+    listener.destroy_publisher(raw.images)
+    compressed = CameraOnGraph(listener, "left", "jpeg")
+    ros_graph.wait_for_subscribers(compressed.images)
+    compressed.send(START + TENTH, scene(1), IDS, BOXES)
+    ros_graph.spin_until(lambda: len(received) == 2, what="the fused compressed frame")
+
+
 @pytest.mark.parametrize(
     ("parameters", "says"),
     [
