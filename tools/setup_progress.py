@@ -31,8 +31,10 @@ class Progress:
         self._step += 1
         print(f"[{self._step}/{self.steps}] {title}", flush=True)
 
-    def run(self, command: Sequence[str | Path], env: Mapping[str, str], failure: str) -> None:
-        """Run to the end; on failure show the end of the log and raise SetupError(failure)."""
+    def run(
+        self, command: Sequence[str | Path], env: Mapping[str, str], failure: str, lines_on_failure: int = 12
+    ) -> None:
+        """Run to the end; on failure show the last lines of the log and raise SetupError(failure)."""
         begin = shown = time.monotonic()
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
         with open(self.log_path, "a", encoding="utf-8", errors="replace") as log:
@@ -61,7 +63,8 @@ class Progress:
         if self._terminal:
             print("\r\033[K", end="", flush=True)
         if code != 0:
-            print("\n".join(lines[-12:]), file=sys.stderr)
+            if lines_on_failure:
+                print("\n".join(lines[-lines_on_failure:]), file=sys.stderr)
             raise SetupError(explain(lines, failure, self.log_path))
 
     def _show(self, seconds: float, line: str) -> None:

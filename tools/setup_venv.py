@@ -236,7 +236,7 @@ def check_imports(progress: Progress) -> None:
         if os.environ.get("ROS_DISTRO") and (top == "rclpy" or top.endswith("_msgs")):
             remedy = f"sudo apt install ros-{os.environ['ROS_DISTRO']}-{top.replace('_', '-')}"
         command: list[str | Path] = [PYTHON, "-c", f"import {module}"]
-        progress.run(command, clean_environment(), f"{top} cannot be imported; {remedy}")
+        progress.run(command, clean_environment(), f"{top} cannot be imported; {remedy}", lines_on_failure=0)
 
 
 def identity(distribution: str) -> str:
