@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -11,6 +12,7 @@ from lla_fusion_ros.fusion.along import flat_views, running_sums
 from lla_fusion_ros.fusion.base import take_rows
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.warnings.alarm import AlarmTable
+from lla_fusion_ros.warnings.changepoint import log_likelihood
 from lla_fusion_ros.warnings.fit_contradiction import fit_camera, fit_switch
 from lla_fusion_ros.warnings.fit_space import fit_space
 from lla_fusion_ros.warnings.logistic import fit_logistic
@@ -20,60 +22,56 @@ from lla_fusion_ros.warnings.sums import TrackSums
 FITTED_LENGTHS = (1, 2, 3, 5, 7, 10, 15, 20, 25, 30)
 MIN_VIEWS = 3  # thresholds are for tracks of at least so many views, the default of the setting `min_views`
 CAMERA_SPAN = 1.0  # seconds
+FOLDS = 3
 CHUNK = 128  # tracks at a time, for memory
 
 
 class Tracks(Protocol):
-    """calibration.TrackViews, as far as it is needed here; read only, as that class is frozen."""
+    """calibration.TrackViews, as far as it is needed here."""
 
-    @property
-    def logits(self) -> np.ndarray: ...
-
-    @property
-    def features(self) -> np.ndarray: ...
-
-    @property
-    def camera(self) -> np.ndarray: ...
-
-    @property
-    def steps(self) -> np.ndarray: ...
-
-    @property
-    def label(self) -> np.ndarray: ...
-
-    @property
-    def regime(self) -> np.ndarray: ...
-
-    @property
-    def source(self) -> np.ndarray: ...
+    logits: np.ndarray
+    features: np.ndarray
+    camera: np.ndarray
+    steps: np.ndarray
+    label: np.ndarray
+    regime: np.ndarray
+    source: np.ndarray
 
 
 def fit_warnings(
-    posterior: EnsemblePosterior, inside: Tracks, outside: Tracks, seed: int = 0
+    posterior: EnsemblePosterior,
+    inside: Tracks,
+    outside: Tracks,
+    reference: Tracks | None = None,
+    seed: int = 0,
 ) -> WarningModel:
     """The warning model of a bundle.
 
     `inside` are validation tracks of known classes, under all conditions they may be met in; `outside` are
     synthetic outliers (never the held-out classes). Thresholds come from `inside` alone: the false-alarm rate
-    is the share of its tracks that ever raise the warning.
+    is the share of its tracks that ever raise the warning. `reference` are the tracks whose features count as
+    known, such as the training tracks; without them it is `inside`, and each of its tracks is then
+    measured against a space made without its own object, so that the rates stay honest.
     """
     if len(inside.label) < 10 or len(outside.label) < 10:
         raise InputError(
             f"warnings need at least 10 validation tracks and 10 outliers, "
             f"there are {len(inside.label)} and {len(outside.label)}"
         )
-    space, origin = fit_space(inside.features, inside.steps, inside.label, inside.source, seed)
-    known = _Columns.of(space, posterior, inside, origin)
-    strange = _Columns.of(space, posterior, outside, None)
+    base = inside if reference is None else reference
+    space = fit_space(base.features, base.steps, base.label, seed)
+    parts = _crossed(inside, seed) if reference is None else [(space, np.arange(len(inside.label)))]
+    known = _joined([_columns(part, posterior, inside, rows) for part, rows in parts])
+    strange = _columns(space, posterior, outside, np.arange(len(outside.label)))
     center, scale = known.values.mean(axis=0), np.maximum(known.values.std(axis=0), 1e-6)
     standard = [np.clip((part.values - center) / scale, -8.0, 8.0) for part in (known, strange)]
     intercept, coefficients = fit_logistic(*standard)
     scores = [intercept + part @ coefficients for part in standard]
     late = known.length >= min(MIN_VIEWS, int(known.length.max()))
     ood = AlarmTable.measure(_largest(scores[0][late], known.track[late], len(inside.label)))
-    feature_weight, switch, detected = fit_switch(posterior, space, inside, seed)
-    quality = {f"auroc_{name}": _auroc(k, s) for name, k, s in zip(SCORES, *_by_score(standard), strict=True)}
-    quality |= {"auroc_combined": _auroc(*scores), "switch_detected_5": detected}
+    evidence, projected, of_space = _views_of(posterior, inside, parts)
+    feature_weight, switch, detected = fit_switch(evidence, projected, of_space, inside, seed)
+    quality = {f"auroc_{name}": _auroc(standard[0][:, i], standard[1][:, i]) for i, name in enumerate(SCORES)}
     return WarningModel(
         space=space,
         center=center,
@@ -84,45 +82,79 @@ def fit_warnings(
         camera_span=CAMERA_SPAN,
         ood=ood,
         switch=switch,
-        camera=fit_camera(inside, seed),
-        quality=quality,
+        camera=fit_camera(evidence, inside, seed),
+        quality=quality | {"auroc_combined": _auroc(*scores), "switch_detected_5": detected},
     )
 
 
+def _crossed(tracks: Tracks, seed: int) -> list[tuple[FeatureSpace, np.ndarray]]:
+    """Feature spaces, each with the tracks whose objects had no part in it."""
+    objects, of_track = np.unique(tracks.source, return_inverse=True)
+    fold = np.random.default_rng(seed).permutation(len(objects))[of_track] % FOLDS
+    parts = []
+    for part in range(FOLDS):
+        rest = fold != part
+        space = fit_space(tracks.features[rest], tracks.steps[rest], tracks.label[rest], seed)
+        parts.append((space, np.flatnonzero(~rest)))
+    return parts
+
+
+@dataclass(frozen=True, slots=True)
 class _Columns:
     """Scores of tracks after several numbers of views: values [rows, scores], track and length [rows]."""
 
-    def __init__(self, values: np.ndarray, track: np.ndarray, length: np.ndarray) -> None:
-        self.values, self.track, self.length = values, track, length
-
-    @classmethod
-    def of(
-        cls, space: FeatureSpace, posterior: EnsemblePosterior, tracks: Tracks, origin: np.ndarray | None
-    ) -> _Columns:
-        values, track, length = [], [], []
-        for start in range(0, len(tracks.label), CHUNK):
-            rows = np.arange(start, min(start + CHUNK, len(tracks.label)))
-            for chosen, count, means in _means_along(posterior, tracks, rows):
-                own = None if origin is None else origin[None, :] == tracks.source[chosen][:, None]
-                values.append(score_columns(space, posterior, means, own)[0])
-                track.append(chosen)
-                length.append(np.full(len(chosen), count))
-        return cls(np.concatenate(values), np.concatenate(track), np.concatenate(length))
+    values: np.ndarray
+    track: np.ndarray
+    length: np.ndarray
 
 
-def _means_along(
-    posterior: EnsemblePosterior, tracks: Tracks, rows: np.ndarray
-) -> list[tuple[np.ndarray, int, TrackSums]]:
-    """(tracks that are long enough, L, their means over the first L views) for every fitted L."""
+def _joined(parts: list[_Columns]) -> _Columns:
+    return _Columns(
+        np.concatenate([part.values for part in parts]),
+        np.concatenate([part.track for part in parts]),
+        np.concatenate([part.length for part in parts]),
+    )
+
+
+def _columns(space: FeatureSpace, posterior: EnsemblePosterior, tracks: Tracks, rows: np.ndarray) -> _Columns:
+    """The scores of some tracks at every fitted length they reach."""
     longest = tracks.logits.shape[1]
-    views = flat_views(posterior, tracks.logits[rows], tracks.features[rows])
-    sums = running_sums(TrackSums.one(views), len(rows), longest)
     out = []
-    for length in FITTED_LENGTHS:
-        chosen = np.flatnonzero(tracks.steps[rows] >= length)
-        if len(chosen):
-            out.append((rows[chosen], length, take_rows(sums, chosen * longest + length - 1).means()))
-    return out
+    for start in range(0, len(rows), CHUNK):
+        chunk = rows[start : start + CHUNK]
+        views = flat_views(posterior, tracks.logits[chunk], tracks.features[chunk])
+        sums = running_sums(TrackSums.one(views), len(chunk), longest)
+        for length in FITTED_LENGTHS:
+            chosen = np.flatnonzero(tracks.steps[chunk] >= length)
+            if len(chosen):
+                means = take_rows(sums, chosen * longest + length - 1).means()
+                values, _ = score_columns(space, posterior, means)
+                out.append(_Columns(values, chunk[chosen], np.full(len(chosen), length)))
+    return _joined(out)
+
+
+def _views_of(
+    posterior: EnsemblePosterior, tracks: Tracks, parts: list[tuple[FeatureSpace, np.ndarray]]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Evidence and projected features of every view, and the part that each track belongs to.
+
+    [tracks, steps, classes], [tracks, steps, projected], [tracks]
+    """
+    count, steps = tracks.logits.shape[:2]
+    evidence = np.zeros((count, steps, posterior.classes), np.float32)
+    width = max(space.projection.shape[1] for space, _ in parts)
+    projected = np.zeros((count, steps, width), np.float32)
+    of_space = np.zeros(count, int)
+    for number, (space, rows) in enumerate(parts):
+        of_space[rows] = number
+        for start in range(0, len(rows), CHUNK):
+            chunk = rows[start : start + CHUNK]
+            views = flat_views(posterior, tracks.logits[chunk], tracks.features[chunk])
+            shape = (len(chunk), steps, -1)
+            evidence[chunk] = log_likelihood(views.mean_pmf).reshape(shape)
+            found = space.project(views.bounded_features)
+            projected[chunk, :, : found.shape[1]] = found.reshape(shape)
+    return evidence, projected, of_space
 
 
 def _largest(values: np.ndarray, track: np.ndarray, tracks: int) -> np.ndarray:
@@ -130,10 +162,6 @@ def _largest(values: np.ndarray, track: np.ndarray, tracks: int) -> np.ndarray:
     largest = np.full(tracks, -np.inf)
     np.maximum.at(largest, track, values)
     return largest[np.isfinite(largest)]
-
-
-def _by_score(parts: list[np.ndarray]) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    return list(parts[0].T), list(parts[1].T)
 
 
 def _auroc(known: np.ndarray, strange: np.ndarray) -> float:

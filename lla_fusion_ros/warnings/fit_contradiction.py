@@ -6,13 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lla_fusion_ros.fusion.along import flat_views
-from lla_fusion_ros.pmf import softmax
-from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.warnings.alarm import AlarmTable
-from lla_fusion_ros.warnings.changepoint import class_change, feature_change, log_likelihood
+from lla_fusion_ros.warnings.changepoint import class_change, feature_change
 from lla_fusion_ros.warnings.disagreement import camera_statistic
-from lla_fusion_ros.warnings.model import FeatureSpace
 from lla_fusion_ros.warnings.recent import WINDOW, RecentViews
 
 if TYPE_CHECKING:
@@ -26,16 +22,18 @@ NEVER = AlarmTable((1e9,) * 12, 0)  # no data to compare with: the warning is ne
 
 
 def fit_switch(
-    posterior: EnsemblePosterior, space: FeatureSpace, tracks: Tracks, seed: int
+    evidence: np.ndarray, projected: np.ndarray, space: np.ndarray, tracks: Tracks, seed: int
 ) -> tuple[float, AlarmTable, float]:
-    """Feature weight, thresholds, and the share of spliced tracks found in WITHIN views at FALSE_ALARM."""
-    evidence = _evidence(tracks)
-    projected = _projected(posterior, space, tracks)
+    """Feature weight, thresholds, and the share of spliced tracks found in WITHIN views at FALSE_ALARM.
+
+    evidence [tracks, steps, classes], projected features [tracks, steps, r] and the number of the feature
+    space that projected them [tracks]: two tracks are spliced only where they share it.
+    """
     count, longest = evidence.shape[:2]
     if longest < 2 or count < FEWEST:
         return 0.0, NEVER, 0.0
     plain = _statistics(evidence, projected, tracks.steps, 1, longest)  # [steps, tracks, 2, splits]
-    partner = _partners(tracks, seed, same_class=False)
+    partner = _partners(tracks, space, seed, same_class=False)
     before = max(longest // 2, 1)
     after = min(WITHIN, longest - before)
     able = np.flatnonzero((partner >= 0) & (tracks.steps >= before) & (tracks.steps[partner] >= after))
@@ -58,19 +56,18 @@ def fit_switch(
     return best[1], best[2], best[0]
 
 
-def fit_camera(tracks: Tracks, seed: int) -> AlarmTable:
+def fit_camera(evidence: np.ndarray, tracks: Tracks, seed: int) -> AlarmTable:
     """Thresholds of the camera test: on tracks that several cameras saw, else on pairs of one class.
 
     Two objects of a class differ at least as much as one object in two cameras: pairs are on the safe side.
     """
-    evidence = _evidence(tracks)
     exists = np.arange(evidence.shape[1]) < tracks.steps[:, None]
     several = (np.where(exists, tracks.camera, tracks.camera[:, :1]) != tracks.camera[:, :1]).any(axis=1)
     if several.sum() >= 3 * FEWEST:
         rows = np.flatnonzero(several)
         life = _camera_life(evidence[rows], tracks.camera[rows], tracks.steps[rows])
         return AlarmTable.measure(life).at_least_odds()
-    partner = _partners(tracks, seed, same_class=True)
+    partner = _partners(tracks, np.zeros(len(tracks.label)), seed, same_class=True)
     rows = np.flatnonzero(partner >= 0)
     if len(rows) < FEWEST:
         return NEVER
@@ -79,18 +76,6 @@ def fit_camera(tracks: Tracks, seed: int) -> AlarmTable:
     woven = pair.reshape(len(rows), -1, evidence.shape[2])
     camera = np.broadcast_to(np.arange(woven.shape[1]) % 2, woven.shape[:2])
     return AlarmTable.measure(_camera_life(woven, camera, 2 * steps)).at_least_odds()
-
-
-def _evidence(tracks: Tracks) -> np.ndarray:
-    """ln of the ensemble's pmf of every view, floored.  [tracks, steps, classes] float32"""
-    parts = [log_likelihood(softmax(part.astype(np.float64)).mean(axis=2)) for part in tracks.logits]
-    return np.stack(parts).astype(np.float32)
-
-
-def _projected(posterior: EnsemblePosterior, space: FeatureSpace, tracks: Tracks) -> np.ndarray:
-    """[tracks, steps, projected] float32"""
-    views = flat_views(posterior, tracks.logits, tracks.features)
-    return space.project(views.bounded_features).reshape(*tracks.logits.shape[:2], -1).astype(np.float32)
 
 
 def _statistics(
@@ -118,14 +103,14 @@ def _largest_over_life(statistics: np.ndarray, weight: float) -> np.ndarray:
     return combined.max(axis=(0, 2))
 
 
-def _partners(tracks: Tracks, seed: int, same_class: bool) -> np.ndarray:
-    """For each track another object under the same conditions, of the same or of another class; -1: none."""
+def _partners(tracks: Tracks, group: np.ndarray, seed: int, same_class: bool) -> np.ndarray:
+    """For each track another object of its group under the same conditions, of its class or not; -1: none."""
     rng = np.random.default_rng(seed)
     partner = np.full(len(tracks.label), -1)
     for track in np.flatnonzero(tracks.label >= 0):
         fits = (tracks.label == tracks.label[track]) == same_class
         fits &= (tracks.label >= 0) & (tracks.source != tracks.source[track])
-        fits &= tracks.regime == tracks.regime[track]
+        fits &= (tracks.regime == tracks.regime[track]) & (group == group[track])
         if fits.any():
             partner[track] = rng.choice(np.flatnonzero(fits))
     return partner

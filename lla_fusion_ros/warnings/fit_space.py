@@ -15,33 +15,27 @@ PROJECTED = 24  # directions of the identity-switch test
 SHRINK = 0.05  # share of the mean variance added to every covariance
 
 
-def fit_space(
-    features: np.ndarray, steps: np.ndarray, label: np.ndarray, source: np.ndarray, seed: int = 0
-) -> tuple[FeatureSpace, np.ndarray]:
-    """The feature space of tracks of known classes, and the object each bank entry comes from.
+def fit_space(features: np.ndarray, steps: np.ndarray, label: np.ndarray, seed: int = 0) -> FeatureSpace:
+    """The feature space of tracks of known classes.
 
-    features [tracks, steps, networks, D], steps, label, source [tracks]
+    features [tracks, steps, networks, D], steps, label [tracks]
     """
     known = np.flatnonzero(label >= 0)
     if len(np.unique(label[known])) < 2:
         raise InputError("warnings need validation tracks of at least two classes")
-    features, steps, label, source = features[known], steps[known], label[known], source[known]
+    features, steps, label = features[known], steps[known], label[known]
     exists = np.arange(features.shape[1]) < steps[:, None]  # [tracks, steps]
     views = features[..., :-1][exists].astype(np.float64)  # [views, networks, d]
     of_track = np.nonzero(exists)[0]
     means = _means(views, of_track, len(steps))  # [tracks, networks, d]
     whitening, centres, middle, residual = _per_network(views, label[of_track])
-    bank, origin = _bank(features, steps, source, seed)
-    return (
-        FeatureSpace(
-            bank=bank.astype(np.float16).astype(np.float32),  # as it will come back from a bundle
-            whitening=whitening.astype(np.float32),
-            centres=centres.astype(np.float32),
-            middle=middle.astype(np.float32),
-            residual=residual.astype(np.float32),
-            projection=_projection(views, means, of_track, label).astype(np.float32),
-        ),
-        origin,
+    return FeatureSpace(
+        bank=_bank(features, steps, seed).astype(np.float16).astype(np.float32),  # as a bundle gives it back
+        whitening=whitening.astype(np.float32),
+        centres=centres.astype(np.float32),
+        middle=middle.astype(np.float32),
+        residual=residual.astype(np.float32),
+        projection=_projection(views, means, of_track, label).astype(np.float32),
     )
 
 
@@ -94,17 +88,13 @@ def _projection(views: np.ndarray, means: np.ndarray, of_track: np.ndarray, labe
     return vectors[:, -directions:]
 
 
-def _bank(
-    features: np.ndarray, steps: np.ndarray, source: np.ndarray, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Unit features of track means over the first 1, 3, 10 and all views, and their objects."""
-    entries, origins = [], []
+def _bank(features: np.ndarray, steps: np.ndarray, seed: int) -> np.ndarray:
+    """Unit features of track means over the first 1, 3, 10 and all views.  [b, networks * d]"""
+    entries = []
     sums = np.cumsum(features, axis=1, dtype=np.float64)
     for length in (1, 3, 10, features.shape[1]):
         rows = np.flatnonzero(steps >= min(length, 10))
         last = np.minimum(steps[rows], length)
         entries.append(unit_features(sums[rows, last - 1] / last[:, None, None]))
-        origins.append(source[rows])
-    bank, origin = np.concatenate(entries), np.concatenate(origins)
-    chosen = np.random.default_rng(seed).permutation(len(bank))[:BANK]
-    return bank[chosen], origin[chosen]
+    bank = np.concatenate(entries)
+    return bank[np.random.default_rng(seed).permutation(len(bank))[:BANK]]

@@ -132,12 +132,9 @@ class WarningModel:
 
 
 def score_columns(
-    space: FeatureSpace, posterior: EnsemblePosterior, means: TrackSums, own: np.ndarray | None = None
+    space: FeatureSpace, posterior: EnsemblePosterior, means: TrackSums
 ) -> tuple[np.ndarray, np.ndarray]:
-    """All scores of SCORES, and the Laplace mutual information in nats.
-
-    `own` marks bank entries of the same object, for fitting.  means of t tracks -> [t, scores], [t]
-    """
+    """All scores of SCORES, and the Laplace mutual information in nats.  t tracks -> [t, scores], [t]"""
     variance = scores.fused_variance(posterior, means.features)
     information = scores.laplace_information(means.logits, variance)
     top = means.logits.argmax(axis=1)
@@ -147,7 +144,7 @@ def score_columns(
         "entropy": np.log(scores.mean_pmf_entropy(means.pmf) + 1e-4),
         "information": np.log(information + 1e-6),
         "energy": -means.signs[:, 1],
-        "neighbours": np.log(scores.neighbour_distance(space.bank, unit, own=own) + 1e-4),
+        "neighbours": np.log(scores.neighbour_distance(space.bank, unit) + 1e-4),
         "mahalanobis": np.log(scores.class_distance(means.features, space.whitening, space.centres) + 1e-6),
         "residual": np.log(scores.residual_norm(means.features, space.middle, space.residual) + 1e-6),
         "disagreement": np.log(means.signs[:, 2] + 1e-4),

@@ -41,17 +41,9 @@ def unit_features(features: np.ndarray) -> np.ndarray:
     return unit.reshape(tracks, networks * width) / np.sqrt(networks)
 
 
-def neighbour_distance(
-    bank: np.ndarray, unit: np.ndarray, neighbours: int = 5, own: np.ndarray | None = None
-) -> np.ndarray:
-    """Mean cosine distance to the nearest features of known tracks.
-
-    `own` marks bank entries that come from the same object and must not count.
-    bank [b, c d], unit [t, c d], own [t, b] bool -> [t]
-    """
+def neighbour_distance(bank: np.ndarray, unit: np.ndarray, neighbours: int = 5) -> np.ndarray:
+    """Mean cosine distance to the nearest features of known tracks.  bank [b, c d], unit [t, c d] -> [t]"""
     similarity = unit.astype(bank.dtype) @ bank.T
-    if own is not None:
-        similarity[own] = -1.0
     neighbours = min(neighbours, len(bank))
     nearest = np.partition(similarity, len(bank) - neighbours, axis=1)[:, len(bank) - neighbours :]
     return 1.0 - nearest.mean(axis=1, dtype=np.float64)

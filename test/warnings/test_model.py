@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from lla_fusion_ros.errors import BundleError, InputError
 from lla_fusion_ros.fusion.measure import measured
 from lla_fusion_ros.warnings.alarm import RATES, AlarmTable
 from lla_fusion_ros.warnings.fit import fit_warnings
+from lla_fusion_ros.warnings.fit_space import fit_space
 from lla_fusion_ros.warnings.logistic import RIDGE, fit_logistic
 from lla_fusion_ros.warnings.model import WarningModel
 from lla_fusion_ros.warnings.monitor import Findings, Monitor
@@ -155,3 +157,26 @@ def test_the_logistic_fit_equals_the_reference_implementation() -> None:
     reference.fit(np.concatenate([negative, positive]), np.repeat([0, 1], [80, 50]), weight)
     np.testing.assert_allclose(coefficients, reference.coef_[0], rtol=1e-4)
     assert intercept == pytest.approx(reference.intercept_[0], rel=1e-4)
+
+
+def test_the_switch_test_reads_classes_from_the_logits_alone(world) -> None:
+    """With features that say nothing, spliced tracks are still found by their pmfs."""
+    known = world.known(120)
+    blank = replace(known, features=np.random.default_rng(0).normal(size=known.features.shape))
+    model = fit_warnings(world.posterior, blank, world.strange(40))
+    assert model.quality["switch_detected_5"] > 0.9
+
+
+def test_features_of_the_tracks_themselves_do_not_make_them_familiar(world) -> None:
+    """Thresholds measured on the very tracks that made the feature space would promise too much."""
+    inside = world.known(60)
+    model = fit_warnings(world.posterior, inside, world.strange(60))
+    lowest = np.min([f.familiarity for f in findings_along(world, model, world.known(300))[2:]], axis=0)
+    assert np.mean(lowest <= 0.1) < 0.25
+
+
+def test_other_tracks_can_be_the_reference_of_what_is_known(world) -> None:
+    reference = world.known(200)
+    model = fit_warnings(world.posterior, world.known(60), world.strange(60), reference)
+    again = fit_space(reference.features, reference.steps, reference.label)
+    np.testing.assert_array_equal(model.space.centres, again.centres)

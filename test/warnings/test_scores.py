@@ -50,14 +50,6 @@ def test_neighbour_distance_is_the_mean_over_the_nearest() -> None:
     np.testing.assert_allclose(scores.neighbour_distance(bank, probe), expected)
 
 
-def test_entries_of_the_same_object_are_no_neighbours() -> None:
-    bank = np.eye(6)
-    own = np.zeros((1, 6), bool)
-    own[0, 0] = True
-    assert scores.neighbour_distance(bank, bank[:1], 1)[0] == pytest.approx(0.0)
-    assert scores.neighbour_distance(bank, bank[:1], 1, own)[0] == pytest.approx(1.0)
-
-
 def test_unit_features_ignore_their_scale_and_the_bias() -> None:
     features = np.random.default_rng(0).normal(size=(2, 3, 5))
     scaled = features * np.array([2.0, 5.0, 0.1])[:, None]
