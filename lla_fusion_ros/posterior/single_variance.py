@@ -47,5 +47,7 @@ class SingleVariance:
         for block in self._blocks:
             prints = np.matmul(phi[..., : block.shape[1]], block)
             np.square(prints, out=prints)
-            total += prints.reshape(*phi.shape[:2], -1, self._classes).sum(axis=-2)
+            total += prints.reshape(*phi.shape[:2], block.shape[2] // self._classes, self._classes).sum(
+                axis=-2
+            )
         return total.swapaxes(0, 1)

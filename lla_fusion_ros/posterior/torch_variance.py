@@ -1,4 +1,4 @@
-"""The variance of the logits inside the network's own call: float32, on the network's device, one copy back."""
+"""The variance of the logits inside the network's own call: on the network's device, one copy back."""
 
 from __future__ import annotations
 
