@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 from lla_fusion_ros.datasets.annotations import class_folders, read_tracks
 from lla_fusion_ros.datasets.images import digest_tracks
+from lla_fusion_ros.datasets.parts import Part, parts_of
 from lla_fusion_ros.datasets.types import Track, TrackSet
-from lla_fusion_ros.errors import DatasetError, InputError
+from lla_fusion_ros.errors import DatasetError
 
 # In the order of the class folders; the data set itself only numbers them.
 CLASS_NAMES = (
@@ -76,17 +76,14 @@ CLASS_NAMES = (
     "priority road",
 )
 
-Part = Literal["train", "test", "all"]
-_FOLDERS = {"train": ("Training",), "test": ("Testing",), "all": ("Training", "Testing")}
+_FOLDERS = {"train": "Training", "test": "Testing"}
 
 
 def load_belgium(root: Path, part: Part = "all") -> TrackSet:
     """A track is one physical sign at one moment; the camera index of a frame is the view."""
-    if part not in _FOLDERS:
-        raise InputError(f"part '{part}' is unknown, expected one of {', '.join(_FOLDERS)}")
     base = root / "BelgiumTSC" if (root / "BelgiumTSC").is_dir() else root
     tracks: list[Track] = []
-    for name in _FOLDERS[part]:
+    for name in (_FOLDERS[wanted] for wanted in parts_of(part)):
         if not (base / name).is_dir():
             raise DatasetError(
                 f"no BelgiumTSC in '{root}': expected {name}/00000 to {name}/00061, each with GT-<class>.csv "

@@ -9,7 +9,8 @@ from typing import Literal
 import numpy as np
 
 from lla_fusion_ros.datasets.images import read_image
-from lla_fusion_ros.datasets.singles import Part, parts_of, single_images
+from lla_fusion_ros.datasets.parts import Part, parts_of
+from lla_fusion_ros.datasets.singles import single_images
 from lla_fusion_ros.datasets.types import TrackSet
 from lla_fusion_ros.errors import DatasetError
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lla_fusion_ros.datasets.singles import Part, parts_of, single_images
+from lla_fusion_ros.datasets.parts import Part, parts_of
+from lla_fusion_ros.datasets.singles import single_images
 from lla_fusion_ros.datasets.types import TrackSet
 from lla_fusion_ros.errors import DatasetError
 

@@ -3,27 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
 from lla_fusion_ros.datasets.images import digest_tracks
 from lla_fusion_ros.datasets.types import Frame, Track, TrackSet
-from lla_fusion_ros.errors import InputError
-
-Part = Literal["train", "test", "all"]
-
-
-def parts_of(part: Part) -> tuple[Literal["train", "test"], ...]:
-    """The parts that a word stands for."""
-    parts: dict[str, tuple[Literal["train", "test"], ...]] = {
-        "train": ("train",),
-        "test": ("test",),
-        "all": ("train", "test"),
-    }
-    if part not in parts:
-        raise InputError(f"part '{part}' is unknown, expected one of {', '.join(parts)}")
-    return parts[part]
 
 
 def single_images(
