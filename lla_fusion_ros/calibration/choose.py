@@ -12,7 +12,7 @@ from lla_fusion_ros.calibration.trackviews import TrackViews
 from lla_fusion_ros.fusion import make_fuser
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
-CANDIDATES = ("pool", "reliable_pool", "wls_robust", "hybrid", "reliability", "ella", "ella_mixture")
+CANDIDATES = ("pool", "wls_robust", "hybrid", "reliability", "reliable_pool", "ella", "ella_mixture")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from lla_fusion_ros.networks import SplitNetwork
 from lla_fusion_ros.training.checkpoint import CheckpointFolder
 from lla_fusion_ros.training.data import training_data
 from lla_fusion_ros.training.settings import TrainSettings
-from lla_fusion_ros.training.train import Report, train_ensemble
+from lla_fusion_ros.training.train import Report, for_classes, train_ensemble
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def run_recipe(
                 f"data set '{tracks.name}' has no {name} tracks with fractions {recipe.fractions}"
             )
     classes = splits.train.class_names
-    members = _starting_networks(recipe, len(classes))
+    members = _starting_networks(recipe, classes)
     if settings.epochs > 0:
         folder = None
         if checkpoints is not None:
@@ -83,7 +83,7 @@ def run_recipe(
     )
 
 
-def _starting_networks(recipe: Recipe, classes: int) -> list[SplitNetwork] | None:
+def _starting_networks(recipe: Recipe, classes: tuple[str, ...]) -> list[SplitNetwork] | None:
     if recipe.start is None:
         if recipe.settings.epochs == 0:
             raise InputError("0 epochs without a bundle to start from leaves nothing to calibrate")
@@ -98,11 +98,12 @@ def _starting_networks(recipe: Recipe, classes: int) -> list[SplitNetwork] | Non
         raise InputError(
             f"the bundle to start from has {len(members)} networks, {recipe.settings.members} are wanted"
         )
-    if recipe.settings.epochs == 0 and recipe.start.classes != classes:
+    if recipe.settings.epochs == 0 and recipe.start.class_names != classes:
         raise InputError(
-            f"the bundle to calibrate has {recipe.start.classes} classes, the data set {classes}"
+            f"the bundle to calibrate has {recipe.start.classes} classes, the data set has {len(classes)} or "
+            "others; train for a few epochs to teach it these"
         )
-    return members
+    return [for_classes(member, recipe.start.class_names, classes) for member in members]
 
 
 def _commands(recipe: Recipe) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -54,7 +55,7 @@ def train_ensemble(
     """Train all members and return them on the CPU, in evaluation mode.
 
     Members are trained one after the other, or together where they repel each other. `start` gives
-    networks to begin from (fine-tuning) in the place of fresh ones.
+    networks to begin from (fine-tuning, see `for_classes`) in the place of fresh ones.
     """
     together = settings.members if settings.repulsion > 0 else 1
     trained: list[SplitNetwork] = []
@@ -89,10 +90,8 @@ class _Group:
         self.members = nn.ModuleList()
         for index in indices:
             torch.manual_seed(settings.seed + index)
-            network = build_network(settings.architecture, classes)
-            if start is not None:
-                copy_weights(start[index], network)
-            self.members.append(network)
+            network = None if start is None else copy.deepcopy(start[index])
+            self.members.append(network or build_network(settings.architecture, classes))
         self.members.to(device)
         self.members.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.average = {name: value.detach().clone() for name, value in self.members.state_dict().items()}
@@ -197,11 +196,15 @@ class _Group:
         self.schedule.load_state_dict(state["schedule"])
 
 
-def copy_weights(source: SplitNetwork, target: SplitNetwork) -> None:
-    """Take over every weight that fits; a head of another size stays as it was initialised."""
-    fitting = {
-        name: value
-        for name, value in source.state_dict().items()
-        if name in target.state_dict() and target.state_dict()[name].shape == value.shape
-    }
-    target.load_state_dict(fitting, strict=False)
+def for_classes(network: SplitNetwork, old: Sequence[str], new: Sequence[str]) -> SplitNetwork:
+    """A network for other classes: same trunk, same head for classes of the same name, zero for the rest."""
+    width = network.head.in_features
+    result = SplitNetwork(copy.deepcopy(network.trunk), width, len(new))
+    with torch.no_grad():
+        result.head.weight.zero_()
+        result.head.bias.fill_(float(network.head.bias.min()))
+        for row, name in enumerate(new):
+            if name in old:
+                result.head.weight[row] = network.head.weight[list(old).index(name)]
+                result.head.bias[row] = network.head.bias[list(old).index(name)]
+    return result

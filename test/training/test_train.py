@@ -5,11 +5,12 @@ import pytest
 import torch
 
 from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.networks import build_network
 from lla_fusion_ros.training.checkpoint import CheckpointFolder
 from lla_fusion_ros.training.data import epoch_batches, steps_per_epoch, training_data
 from lla_fusion_ros.training.repulsion import repulsion_loss
 from lla_fusion_ros.training.settings import TrainSettings
-from lla_fusion_ros.training.train import train_ensemble
+from lla_fusion_ros.training.train import for_classes, train_ensemble
 from support.toy_tracks import toy_tracks
 
 CPU = torch.device("cpu")
@@ -107,11 +108,21 @@ def test_progress_counts_to_the_end(data):
     assert all(np.isfinite(p.loss) and 0 <= p.accuracy <= 1 for p in seen)
 
 
-def test_starting_from_trained_networks_keeps_what_fits(data):
+def test_starting_from_trained_networks_begins_where_they_are(data):
     start = train_ensemble(data, 3, _settings(members=1, epochs=1), CPU)
-    more = train_ensemble(data, 4, _settings(members=1, epochs=1, learning_rate=1e-9), CPU, start=start)
+    more = train_ensemble(data, 3, _settings(members=1, epochs=1, learning_rate=1e-9), CPU, start=start)
     torch.testing.assert_close(more[0].trunk[0].weight, start[0].trunk[0].weight, atol=1e-5, rtol=0)
-    assert more[0].head.out_features == 4
+
+
+def test_a_network_for_other_classes_keeps_the_rows_of_the_names_it_knows():
+    torch.manual_seed(0)
+    old = build_network(_settings().architecture, 3).eval()
+    new = for_classes(old, ("a", "b", "c"), ("c", "x", "a", "y")).eval()
+    images = torch.rand(2, 3, 16, 16)
+    with torch.no_grad():
+        before, after = old(images), new(images)
+    torch.testing.assert_close(after[:, [0, 2]], before[:, [2, 0]])
+    assert (new.head.weight[[1, 3]] == 0).all()
 
 
 def test_every_crop_is_seen_once_an_epoch_and_outliers_are_marked(data):
