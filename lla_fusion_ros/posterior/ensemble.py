@@ -23,6 +23,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.posterior.single_variance import SingleVariance
 
 
 @dataclass(frozen=True)  # no slots: cached_property keeps the whitening matrices in the instance
@@ -120,6 +121,11 @@ class EnsemblePosterior:
         prints = prints.reshape(self.networks, -1, self.classes, self.features)
         squares = np.einsum("cnmd,cnmd->ncm", prints, prints)
         return self.temperature * squares.reshape(*features.shape[:-1], self.classes)
+
+    @cached_property
+    def single_variance(self) -> SingleVariance:
+        """The same in float32, several times as fast: for every frame.  [n, networks, features]"""
+        return SingleVariance(self)
 
     def covariance(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Covariance of the logits of two views, for every pair of networks; classes decouple.

@@ -8,10 +8,15 @@ innermost the sum of squares runs along contiguous memory.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+if TYPE_CHECKING:  # the posterior itself hands out its SingleVariance
+    from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
+# Far beyond any network's features, small enough that sums of squares stay finite in float32.
+LARGEST_FEATURE = 1e12
 # (least number of features, row blocks): more blocks save products but cost calls.
 BLOCKS = ((128, 16), (32, 4), (0, 1))
 
@@ -42,7 +47,8 @@ class SingleVariance:
 
     def __call__(self, features: np.ndarray) -> np.ndarray:
         """[views, networks, D] -> [views, networks, classes] float32"""
-        phi = np.ascontiguousarray(features.swapaxes(0, 1), np.float32)  # [networks, views, D]
+        phi = np.empty((features.shape[1], features.shape[0], features.shape[2]), np.float32)
+        np.clip(features.swapaxes(0, 1), -LARGEST_FEATURE, LARGEST_FEATURE, out=phi, casting="same_kind")
         total = np.zeros((*phi.shape[:2], self._classes), np.float32)
         for block in self._blocks:
             prints = np.matmul(phi[..., : block.shape[1]], block)

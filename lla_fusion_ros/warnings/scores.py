@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lla_fusion_ros.pmf import entropy, monte_carlo, mutual_information
+from lla_fusion_ros.pmf import entropy, max_shift, normal_points
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
 TINY = 1e-9
@@ -24,12 +24,22 @@ def fused_variance(posterior: EnsemblePosterior, features: np.ndarray) -> np.nda
 
     w^T K w = phi^T A^-1 phi with phi the mean feature (METHOD 3), networks independent.  [t, c, D] -> [t, m]
     """
-    return posterior.variance(features).sum(axis=1) / posterior.networks**2
+    return posterior.single_variance(features).sum(axis=1, dtype=np.float64) / posterior.networks**2
 
 
 def laplace_information(logits: np.ndarray, variance: np.ndarray, samples: int = 32) -> np.ndarray:
-    """Mutual information between class and weights of the fused prediction, in nats.  2 x [t, m] -> [t]"""
-    return mutual_information(monte_carlo(logits, variance, samples))
+    """Mutual information between class and weights of the fused prediction, in nats.  2 x [t, m] -> [t]
+
+    `pmf.mutual_information` of `pmf.monte_carlo`, with H = ln sum e^z - sum p z in place of p ln p, which is
+    several times as fast.
+    """
+    deviations = np.sqrt(variance)[:, None, :] * normal_points(samples, logits.shape[1])
+    z = max_shift(logits[:, None, :] + deviations)  # [t, samples, m]
+    powers = np.exp(z)
+    total = powers.sum(axis=-1)
+    entropies = np.log(total) - np.einsum("tsm,tsm->ts", powers, z) / total
+    mean = np.einsum("tsm,ts->tm", powers, 1.0 / (samples * total))
+    return np.maximum(entropy(mean) - entropies.mean(axis=1), 0.0)
 
 
 def unit_features(features: np.ndarray) -> np.ndarray:

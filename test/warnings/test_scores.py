@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import mahalanobis
 
+from lla_fusion_ros.pmf import monte_carlo, mutual_information
 from lla_fusion_ros.warnings import scores
 from support.tiny_posterior import make_posterior, make_views
 
@@ -74,3 +75,18 @@ def test_residual_norm_is_what_lies_outside_the_principal_subspace() -> None:
     features = np.array([[[3.0, 4.0, 12.0, 1.0]]])
     residual = np.eye(3)[None, :, 1:]  # the first direction is the principal one
     assert scores.residual_norm(features, np.zeros((1, 3)), residual)[0] == pytest.approx(np.hypot(4, 12))
+
+
+def test_information_is_that_of_the_cloud() -> None:
+    rng = np.random.default_rng(7)
+    logits, variance = rng.normal(size=(6, 9)) * 4, rng.uniform(0, 5, (6, 9))
+    expected = mutual_information(monte_carlo(logits, variance, 32))
+    np.testing.assert_allclose(scores.laplace_information(logits, variance, 32), expected, atol=1e-12)
+
+
+def test_absurd_features_give_a_large_finite_variance() -> None:
+    posterior = make_posterior()
+    features = np.full((2, posterior.networks, posterior.features), 1e30)
+    variance = scores.fused_variance(posterior, features)
+    assert np.isfinite(variance).all() and (variance > 1e12).all()
+    assert np.isfinite(scores.laplace_information(np.zeros(variance.shape), variance)).all()
