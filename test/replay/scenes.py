@@ -24,16 +24,20 @@ def write_scene(
     objects: int = 3,
     compressed: bool = False,
     detections_late_by: int = 0,
+    stagger: int = 0,
     seed: int = 0,
 ) -> Path:
-    """A bag of images with tracked boxes; detections may reach the recorder some ns after their image."""
+    """A bag of images with tracked boxes; times in ns.
+
+    Detections may reach the recorder later than their image; cameras may take their images in turn.
+    """
     random = np.random.default_rng(seed)
     kind = COMPRESSED_IMAGE if compressed else IMAGE
     suffix = "/compressed" if compressed else ""
     messages = []
     for frame in range(frames):
-        stamp = START + frame * STEP
-        for camera in cameras:
+        for number, camera in enumerate(cameras):
+            stamp = START + frame * STEP + number * stagger
             header = Header(stamp, f"{camera}_optical")
             picture = random.integers(0, 256, (120, 160, 3), np.uint8)
             if compressed:
