@@ -85,6 +85,8 @@ class Classifier:
             return np.empty((0, self.networks, self.features + self.classes * (1 + tails)), np.float32)
         with torch.inference_mode():
             host = torch.from_numpy(np.ascontiguousarray(crops))
+            if self.device.type == "cuda":
+                host = host.pin_memory()  # only from pinned memory is a copy truly non-blocking
             images = self._normalise(host.to(self.device, non_blocking=True), self._dtype)
             parts = list(self._ensemble(images))  # logits, features
             if self._variance is not None:
