@@ -17,7 +17,7 @@ from lla_fusion_ros.calibration.fusers import fit_fuser, fit_weight_prior, measu
 from lla_fusion_ros.calibration.laplace import fit_posterior
 from lla_fusion_ros.calibration.scores import score_tracks
 from lla_fusion_ros.calibration.temperature import fit_temperatures, scale_heads, scaled
-from lla_fusion_ros.calibration.trackviews import TrackViews
+from lla_fusion_ros.calibration.trackviews import TrackViews, joined
 from lla_fusion_ros.datasets import CropSet, Splits, cut, degrade
 from lla_fusion_ros.datasets.outliers import outlier_tracks
 from lla_fusion_ros.fusion import fusers
@@ -54,6 +54,7 @@ class CalibrationOptions:
     cross: also fit the covariance between networks; C^2 blocks make the file larger.
     half: store network weights in 16 bits.
     outliers: number of synthetic outlier tracks the warning model is fitted on.
+    draws: how often the validation tracks are degraded anew; more draws steady the fuser's fits.
     test: also score the test tracks.
     seed: of degradations, outliers and folds.
     """
@@ -61,6 +62,7 @@ class CalibrationOptions:
     cross: bool = False
     half: bool = False
     outliers: int = 360
+    draws: int = 2
     test: bool = True
     seed: int = 0
 
@@ -72,7 +74,12 @@ def calibrated_bundle(
     border = border_of(trained.size)
     validation = cut(splits.validation, trained.size, trained.margin, border)
     stage("temperature scaling")
-    views = views_of_crops(_classifier(trained), validation, seed=options.seed)
+    views = joined(
+        [
+            views_of_crops(_classifier(trained), validation, seed=options.seed + 1000 * draw)
+            for draw in range(options.draws)
+        ]
+    )
     temperatures = fit_temperatures(views)
     scale_heads(trained.members, temperatures)
     views = scaled(views, temperatures)

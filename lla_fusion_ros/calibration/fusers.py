@@ -43,12 +43,12 @@ class MeasuredTracks:
         return float(np.mean([nll(pmf, self.labels(length)) for length, pmf in results.items()]))
 
     def loss(self, fuser: Fuser, lengths: Sequence[int] = LENGTHS) -> float:
-        """The NLL with Platt's smoothed targets: among n + 2 tracks one may be of another class.
+        """The NLL with Platt's smoothed targets: among n + 2 objects one may be of another class.
 
-        Where all n validation tracks are right, the plain NLL falls for ever as the pmf gets sharper, and the
-        first wrong track on the road would be wrong with certainty.
+        Where all n validation objects are right, the plain NLL falls for ever as the pmf gets sharper, and
+        the first wrong track on the road would be wrong with certainty.
         """
-        wrong = 1.0 / (len(self.tracks) + 2)
+        wrong = 1.0 / (len(np.unique(self.tracks.source)) + 2)
         losses = []
         for length, pmf in self.fused(fuser, lengths).items():
             log_pmf = np.log(np.maximum(pmf, 1e-12))

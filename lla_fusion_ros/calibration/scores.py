@@ -25,13 +25,14 @@ def score_tracks(bundle: Bundle, tracks: TrackViews, seed: int = 0) -> dict[str,
         for length, pmf in measured.fused(bundle.fuser(), LENGTHS).items():
             label = measured.labels(length)
             hits = (pmf.argmax(axis=1) == label).astype(float)
+            source = measured.tracks.source[measured.tracks.steps >= length]
             records.append(
                 {
                     "regime": regime,
                     "L": length,
                     "tracks": len(label),
                     "accuracy": accuracy(pmf, label),
-                    "accuracy_interval": list(bootstrap_interval(hits, seed=seed)),
+                    "accuracy_interval": list(bootstrap_interval(hits, track=source, seed=seed)),
                     "nll": nll(pmf, label),
                     "ece": ece(pmf, label),
                 }
