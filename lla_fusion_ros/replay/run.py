@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -99,7 +100,8 @@ def open_source(
     classifier.warm_up()
     stage = ClassifyStage(classifier, bundle.input_size, bundle.crop_margin, options.stream, tally)
     named = [camera for camera in cameras if isinstance(camera, CameraTopics)]
-    return ImageSource(bag, named, stage, options.stream, tally, options.time_offsets, start)
+    workers = len(os.sched_getaffinity(0)) if classifier.device.type == "cpu" else 1
+    return ImageSource(bag, named, stage, options.stream, tally, options.time_offsets, start, workers)
 
 
 def replay(

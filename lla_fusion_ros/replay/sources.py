@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from lla_fusion_ros.bags.topics import CameraTopics, ViewTopics
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.errors import BagError, InputError
 from lla_fusion_ros.stream.classify import ClassifyStage
-from lla_fusion_ros.stream.frames import ViewFrame
+from lla_fusion_ros.stream.frames import CameraFrame, ViewFrame
 from lla_fusion_ros.stream.queues import FrameQueue
 from lla_fusion_ros.stream.received import ViewQueue, ViewShape
 from lla_fusion_ros.stream.settings import StreamSettings
@@ -37,10 +38,11 @@ class Timed(NamedTuple):
 
 
 class ImageSource:
-    """Images and tracked boxes, cropped and classified.
+    """Images and tracked boxes, cropped and classified, some batches at a time, in the order they came.
 
     Args:
         start: recorder's time in nanoseconds from which messages count.
+        workers: batches that are decoded and classified side by side.
     """
 
     def __init__(
@@ -52,8 +54,10 @@ class ImageSource:
         tally: Tally,
         time_offsets: Mapping[str, float] | None = None,
         start: int = 0,
+        workers: int = 1,
     ) -> None:
         self._bag = bag
+        self._workers = workers
         self._classify = classify
         self._tally = tally
         self._start = start
@@ -63,14 +67,29 @@ class ImageSource:
         self._queue = FrameQueue(names, replace(settings, queue_depth=_ROOM), tally, time_offsets)
 
     def __iter__(self) -> Iterator[list[Timed]]:
-        times: deque[int] = deque()
+        pool = ThreadPoolExecutor(self._workers, "classify", _one_torch_thread)
+        pending: deque[Future[list[Timed]]] = deque()
+        try:
+            for frames, times in self._batches():
+                pending.append(pool.submit(self._classified, frames, times))
+                if len(pending) > self._workers:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _batches(self) -> Iterator[tuple[list[CameraFrame], list[int]]]:
+        """Paired frames and the times at which they became complete."""
+        times: list[int] = []
         for message in self._bag.messages({*self._images, *self._detections}, self._start):
             if self._offer(message.topic, message.data):
                 times.append(message.time)
                 if len(times) >= FRAMES_PER_BATCH:
-                    yield self._batch(times)
+                    yield self._queue.ready.take(len(times)), times
+                    times = []
         if times:
-            yield self._batch(times)
+            yield self._queue.ready.take(len(times)), times
 
     def _offer(self, topic: str, data: bytes) -> bool:
         camera = self._images.get(topic)
@@ -84,11 +103,16 @@ class ImageSource:
             self._tally.drop(name, {"bad_message": 1})
             return False
 
-    def _batch(self, times: deque[int]) -> list[Timed]:
-        frames = self._queue.ready.take(len(times))
+    def _classified(self, frames: list[CameraFrame], times: list[int]) -> list[Timed]:
         completed = {id(frame.header): time for frame, time in zip(frames, times, strict=True)}
-        times.clear()
         return [Timed(completed[id(view.header)], view) for view in self._classify(frames)]
+
+
+def _one_torch_thread() -> None:
+    """Batches run side by side, so each needs one core; torch's own threads would fight over them."""
+    import torch
+
+    torch.set_num_threads(1)
 
 
 class ViewSource:

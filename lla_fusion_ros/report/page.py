@@ -71,7 +71,9 @@ def report_html(report: ReportInput) -> str:
         _scores(report) if report.scores is not None else "",
     ]
     if cards:
-        body.append("<h2>All tracks</h2><div class='card'>" + overview_svg(cards, first, last) + "</div>")
+        body.append(
+            "<h2>All tracks</h2><div class='card scroll'>" + overview_svg(cards, first, last) + "</div>"
+        )
         body.append(_how_to_read(report))
         body.append(_tools(cards))
         body += [_card(track, first, report) for track in cards]
@@ -193,7 +195,7 @@ def _card(track: Timeline, first: int, report: ReportInput) -> str:
         f"data-words='{escape(' '.join(words).lower(), quote=True)}'>"
         f"<header><h3>{escape(track.id)}</h3>{badges}"
         f"<span class='now'>{escape(names[top])} <b>{last.pmf[top]:.0%}</b></span></header>"
-        f"{track_chart.track_svg(track, first, report.timelines.truth, names)}"
+        f"<div class='scroll'>{track_chart.track_svg(track, first, report.timelines.truth, names)}</div>"
         f"<div class='legend'>{legend}</div><div class='read'>{escape(summary)}</div>"
         f"<script type='application/json'>{_json(_readings(points, first))}</script></section>"
     )
