@@ -35,9 +35,9 @@ def ask_graph(cameras: list[str], distributed: bool) -> tuple[list[Edge], set[st
     import rclpy
     from rclpy.parameter import Parameter
 
-    from lla_fusion_ros.ros.class_fusion_node import ClassFusionNode
-    from lla_fusion_ros.ros.crop_classifier_node import CropClassifierNode
-    from lla_fusion_ros.ros.perception_node import PerceptionNode
+    from lla_fusion_ros.ros.class_fusion import ClassFusionNode
+    from lla_fusion_ros.ros.crop_classifier import CropClassifierNode
+    from lla_fusion_ros.ros.perception import PerceptionNode
 
     def overrides(names: list[str]) -> list[Parameter]:
         return [Parameter("cameras", value=names), Parameter("image_transport", value="raw")]

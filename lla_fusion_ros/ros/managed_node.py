@@ -52,6 +52,7 @@ class ManagedNode(LifecycleNode):
         self._next_report = 0.0
         self._told: set[str] = set()
         self.tally = Tally()
+        self.about: dict[str, str] = {}  # the model and its device, for /diagnostics
         self.parameters = Parameters(self, kind, self._apply, lambda: self._configured)
         self.outputs = Outputs(self, self.parameters.of(NodeSettings).output_depth)
         self._diagnostics = self.create_publisher(DiagnosticArray, contract.NODE_DIAGNOSTICS, 10)
@@ -134,7 +135,8 @@ class ManagedNode(LifecycleNode):
         """Configure and activate; LlaFusionError where the node refuses."""
         if self.trigger_configure() != SUCCESS:
             raise LlaFusionError(self._problem or "the node could not be configured")
-        self.trigger_activate()
+        if self.trigger_activate() != SUCCESS:
+            raise LlaFusionError(self._problem or "the node could not be activated")
 
     def stop(self) -> None:
         """End the worker before the interpreter goes."""
@@ -187,7 +189,8 @@ class ManagedNode(LifecycleNode):
 
     def _on_worker_error(self, error: Exception) -> None:
         self.tally.drop("", {"internal_error": 1})
-        self.tell_once(f"{type(error)}{error}", f"a batch was lost to an internal error: {error!r}")
+        trace = "".join(traceback.format_exception(error))
+        self.tell_once(type(error).__name__, f"a batch was lost to an internal error:\n{trace}")
 
     def _apply(self, settings: Sequence[Any]) -> None:
         if self._configured:

@@ -16,10 +16,12 @@ from rcl_interfaces.msg import (
 from rclpy.exceptions import (
     InvalidParameterTypeException,
     InvalidParameterValueException,
+    InvalidTopicNameException,
     ParameterUninitializedException,
 )
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rclpy.validate_topic_name import validate_topic_name
 
 from lla_fusion_ros.errors import InputError, LlaFusionError
 from lla_fusion_ros.ros.settings import (
@@ -78,6 +80,11 @@ class Parameters:
         cameras = tuple(self._declare("cameras", ["camera"], descriptor))
         if not cameras or len(set(cameras)) < len(cameras) or not all(cameras):
             raise InputError(f"parameter 'cameras' is {list(cameras)}: name at least one camera, none twice")
+        for camera in cameras:
+            try:
+                validate_topic_name(camera)
+            except InvalidTopicNameException:
+                raise InputError(f"parameter 'cameras': '{camera}' cannot be part of a topic name") from None
         low, high = TIME_OFFSET_RANGE
         offset = ParameterDescriptor(
             description=TIME_OFFSET_DESCRIPTION,

@@ -13,6 +13,7 @@ from lla_fusion_ros.wire.status import ERROR, OK, WARN, Status
 
 _LATENCIES = 500  # of the newest frames
 _LOSS = "dropped_"
+INTERNAL_ERROR = "dropped_internal_error"
 
 
 class Health:
@@ -33,6 +34,7 @@ class Health:
         self._work: deque[float] = deque(maxlen=_LATENCIES)
         self._reported: dict[str, Counter[str]] = {camera: Counter() for camera in cameras}
         self._reported_at: float | None = None
+        self._internal_errors = 0
 
     def hear(self, camera: str, now: float) -> None:
         """A message of this camera came."""
@@ -68,6 +70,9 @@ class Health:
         bad = [status.name.rpartition(" ")[2] for status in cameras if status.level != OK]
         message = "all cameras well" if not bad else f"see camera {', '.join(bad)}"
         total = self._tally.total()
+        if total[INTERNAL_ERROR] > self._internal_errors:
+            self._internal_errors = total[INTERNAL_ERROR]
+            worst, message = ERROR, "frames were lost to an internal error, see the log"
         losses = {key: str(count) for key, count in sorted(total.items()) if key.startswith(_LOSS)}
         own = Status(worst, self._node, message, "", {**values, **self._latencies(), **losses})
         return [own, *cameras]

@@ -23,6 +23,8 @@ _DOUBLES = 8 * (1 + 3 + 4 + 36)
 _RECORD = 8 + _DOUBLES
 _ORIENTATION_W = 8 + 8 * (1 + 3 + 3)
 MAX_CLASSES = 1000
+# No camera sees so many objects; reading more would hold everything else up.
+MOST_DETECTIONS = 10_000
 # Fewest bytes of a detection: stamp, empty frame_id, no results, box, empty id.
 _LEAST_DETECTION = 8 + 4 + 4 + 40 + 4
 
@@ -60,6 +62,8 @@ def parse_detections(raw: Raw, with_scores: bool = False) -> Detections:
     reader = CdrReader(raw)
     header = reader.header()
     count = reader.count(_LEAST_DETECTION)
+    if count > MOST_DETECTIONS:
+        raise InputError(f"message lists {count} detections, more than {MOST_DETECTIONS}")
     ids: list[str] = []
     bbox = np.empty((count, 5))
     scores: list[tuple[tuple[str, float], ...]] = []

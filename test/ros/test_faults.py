@@ -11,7 +11,7 @@ from vision_msgs.msg import Detection2DArray
 from lla_fusion_ros.bundle import save_bundle
 from lla_fusion_ros.crops import Pixels, cut_crops
 from lla_fusion_ros.pipeline import Classifier, FusionEngine, Observation
-from lla_fusion_ros.ros.perception_node import PerceptionNode
+from lla_fusion_ros.ros.perception import PerceptionNode
 from support.camera import SECOND, START, CameraOnGraph, counted, pmf_of, stamp_of
 from support.tiny_bundle import tiny_bundle
 

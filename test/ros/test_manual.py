@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from lla_fusion_ros.ros.manual import COMMAND, CONFIGS, config_file, parameters_page
-from lla_fusion_ros.ros.perception_node import PerceptionNode
+from lla_fusion_ros.ros.perception import PerceptionNode
 
 ROOT = Path(__file__).resolve().parents[2]
 

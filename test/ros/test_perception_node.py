@@ -18,7 +18,7 @@ from lla_fusion_ros.bundle import save_bundle
 from lla_fusion_ros.crops import Pixels, cut_crops
 from lla_fusion_ros.errors import InputError, LlaFusionError
 from lla_fusion_ros.pipeline import Classifier, FusionEngine, Observation
-from lla_fusion_ros.ros.perception_node import PerceptionNode
+from lla_fusion_ros.ros.perception import PerceptionNode
 from support.camera import SECOND, START, CameraOnGraph, counted, pmf_of, stamp_of
 from support.ros import LATCHED
 from support.tiny_bundle import tiny_bundle
@@ -292,6 +292,7 @@ def test_a_node_that_cannot_work_refuses_to_start_with_a_sentence(make_node, par
         ({"sync_tolerance": -1.0}, "sync_tolerance"),
         ({"window": "ten"}, "window"),
         ({"cameras": ["a", "a"]}, "cameras"),
+        ({"cameras": ["no good"]}, "no good"),
         ({"image_transport": "pigeon"}, "pigeon"),
     ],
 )

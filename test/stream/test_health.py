@@ -50,6 +50,15 @@ def test_a_trouble_is_an_error():
     assert node.level == left.level == ERROR and "another bundle" in left.message
 
 
+def test_an_internal_error_is_an_error_of_the_node_until_the_next_report():
+    health, tally = make()
+    tally.drop("", {"internal_error": 1})
+    for now, level in ((1.0, ERROR), (2.0, OK)):
+        health.hear("left", now)
+        health.hear("right", now)
+        assert health.report(now, {})[0].level == level
+
+
 def test_latencies_are_percentiles_of_the_newest_frames():
     health, _ = make()
     for milliseconds in range(101):
