@@ -106,12 +106,17 @@ def run(args: argparse.Namespace) -> int:
     start = None if args.start is None else load_bundle(args.start)
     recipe = _recipe(args, start)
     folder = Path(args.checkpoints) if args.checkpoints else out.with_name(out.name + ".training")
-    with TrainingProgress() as progress:
-        progress.stage(f"loading {args.dataset}")
-        tracks = load_dataset(args.dataset, args.root, **recipe.data_options)
-        bundle = run_recipe(
-            recipe, tracks, device, folder, args.resume, report=progress.report, stage=progress.stage
-        )
+    try:
+        with TrainingProgress() as progress:
+            progress.stage(f"loading {args.dataset}")
+            tracks = load_dataset(args.dataset, args.root, **recipe.data_options)
+            bundle = run_recipe(
+                recipe, tracks, device, folder, args.resume, report=progress.report, stage=progress.stage
+            )
+    except KeyboardInterrupt:
+        if folder.is_dir():
+            print(f"the same command with --resume goes on from '{folder}'", file=sys.stderr)
+        raise
     digest = save_bundle(bundle, out)
     CheckpointFolder(folder, recipe.settings, "").clear()
     if args.json:
