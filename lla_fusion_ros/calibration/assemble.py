@@ -95,7 +95,7 @@ def calibrated_bundle(
     outside = views_of_crops(
         classify, outlier_tracks(validation, options.outliers, options.seed), seed=options.seed + 1
     )
-    warnings = fit_warnings(posterior, views, outside)
+    warnings = fit_warnings(posterior, views, outside, _known(trained, splits, classify, options))
     arrays, record = warnings.to_parts()
     meta = BundleMeta(
         architecture=trained.architecture,
@@ -147,6 +147,14 @@ def _posterior(
         rows = np.random.default_rng(options.seed).choice(len(label), _TUNING_VIEWS, replace=False)
         logits, features, label = logits[rows], features[rows], label[rows]
     return tune(posterior, logits.astype(np.float64), features, label)
+
+
+def _known(
+    trained: Trained, splits: Splits, classify: Callable[[np.ndarray], Views], options: CalibrationOptions
+) -> TrackViews:
+    """Training tracks under all regimes, every third frame: what the warnings take for known objects."""
+    crops = cut(splits.train, trained.size, trained.margin, border_of(trained.size))
+    return views_of_crops(classify, crops.take(np.flatnonzero(crops.frame % 3 == 0)), seed=options.seed + 3)
 
 
 def _one_third_each(crops: CropSet, seed: int) -> np.ndarray:

@@ -29,13 +29,26 @@ CHUNK = 128  # tracks at a time, for memory
 class Tracks(Protocol):
     """calibration.TrackViews, as far as it is needed here."""
 
-    logits: np.ndarray
-    features: np.ndarray
-    camera: np.ndarray
-    steps: np.ndarray
-    label: np.ndarray
-    regime: np.ndarray
-    source: np.ndarray
+    @property
+    def logits(self) -> np.ndarray: ...
+
+    @property
+    def features(self) -> np.ndarray: ...
+
+    @property
+    def camera(self) -> np.ndarray: ...
+
+    @property
+    def steps(self) -> np.ndarray: ...
+
+    @property
+    def label(self) -> np.ndarray: ...
+
+    @property
+    def regime(self) -> np.ndarray: ...
+
+    @property
+    def source(self) -> np.ndarray: ...
 
 
 def fit_warnings(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lla_fusion_ros.fusion.base import grown, put_rows, take_rows
+from lla_fusion_ros.fusion.base import grown, put_rows, state_bytes, take_rows
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.settings import FusionSettings
@@ -36,6 +36,10 @@ class Watch:
 
     def is_warned(self, row: int) -> bool:
         return bool(self._warned[row].any())
+
+    def bytes_per_track(self) -> int:
+        """Memory of one track."""
+        return round(sum(state_bytes(state) for state in self._states) / self.rows)
 
     def grow(self, extra: int) -> None:
         """Room for more tracks."""
