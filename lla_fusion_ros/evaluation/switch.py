@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from lla_fusion_ros.calibration import TrackViews
-from lla_fusion_ros.fusion.along import flat_views
+from lla_fusion_ros.fusion.measure import measured
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.warnings.changepoint import log_likelihood, switch_statistic
 from lla_fusion_ros.warnings.model import WarningModel
-from lla_fusion_ros.warnings.recent import RecentViews
+from lla_fusion_ros.warnings.monitor import Monitor
 
 SWITCH_AT = 15  # frames of the first object
 FALSE_ALARM = 0.01  # per track of 30 frames
@@ -71,15 +70,16 @@ def _jumped(first: TrackViews, second: TrackViews) -> TrackViews:
 
 
 def _alarms(model: WarningModel, posterior: EnsemblePosterior, tracks: TrackViews) -> np.ndarray:
-    """Whether the identity-switch warning holds after each frame.   [tracks, steps] bool"""
+    """Whether the identity-switch warning holds after each frame, by the engine's own monitor.
+
+    [tracks, steps] bool
+    """
     count, steps = tracks.logits.shape[:2]
-    views = flat_views(posterior, tracks.logits, tracks.features)
-    evidence = log_likelihood(views.mean_pmf).reshape(count, steps, -1)
-    projected = model.space.project(views.bounded_features).reshape(count, steps, -1)
-    recent = RecentViews.zeros(count, evidence.shape[2], projected.shape[2])
+    monitor = Monitor(model, posterior)
+    state = monitor.initial(count)
     alarms = np.zeros((count, steps), bool)
     for step in range(steps):
-        recent = recent.pushed(evidence[:, step], projected[:, step], 0, 0)
-        statistic = switch_statistic(recent.log_pmf, recent.features, recent.filled, model.feature_weight)
-        alarms[:, step] = (model.switch.share(statistic) <= FALSE_ALARM) & (step < tracks.steps)
+        state = monitor.update(*state, measured(tracks.views_at(step), posterior), camera=0, stamp=step)
+        consistency, _ = monitor.contradiction(state[1])
+        alarms[:, step] = (consistency <= FALSE_ALARM) & (step < tracks.steps)
     return alarms

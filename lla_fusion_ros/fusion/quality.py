@@ -19,12 +19,16 @@ def _of_top(views: MeasuredViews, array: np.ndarray) -> np.ndarray:
     return np.take_along_axis(array, views.top[:, None, None], axis=-1)[..., 0]
 
 
+def _log_of_top(views: MeasuredViews, variance: np.ndarray) -> np.ndarray:
+    return np.log(np.maximum(_of_top(views, variance), 1e-12)).mean(axis=1)
+
+
 # Name -> value per view [t]. All are free of the gauge; none looks at another view.
 QUALITY: dict[str, Callable[[MeasuredViews], np.ndarray]] = {
     "entropy": lambda v: v.entropy,
     "energy": lambda v: v.energy,
     "log_norm": lambda v: v.feature_norm,
-    "log_variance": lambda v: np.log(np.maximum(_of_top(v, v.laplace_variance), 1e-12)).mean(axis=1),
+    "log_variance": lambda v: _log_of_top(v, v.laplace_variance),
     "margin": _margin,
     "top_logit": lambda v: _of_top(v, v.centred).mean(axis=1),
     "top_spread": lambda v: _of_top(v, v.centred).std(axis=1),
@@ -36,6 +40,16 @@ QUALITY: dict[str, Callable[[MeasuredViews], np.ndarray]] = {
 }
 
 
-def quality(views: MeasuredViews, names: tuple[str, ...] = tuple(QUALITY)) -> np.ndarray:
-    """The named signs of each view.  [t, signs]"""
-    return np.stack([QUALITY[name](views) for name in names], axis=-1)
+def quality(
+    views: MeasuredViews, names: tuple[str, ...] = tuple(QUALITY), prior: float | None = None
+) -> np.ndarray:
+    """The named signs of each view.  [t, signs]
+
+    `prior` is the prior precision of the Laplace variance among them, None that of the posterior. A large one
+    makes the variance a mere norm of the features; under a small one it tells how unlike the training views
+    of the predicted class a view is.
+    """
+    columns = [QUALITY[name](views) for name in names if prior is None or name != "log_variance"]
+    if prior is not None and "log_variance" in names:
+        columns.insert(names.index("log_variance"), _log_of_top(views, views.variance_under(prior)))
+    return np.stack(columns, axis=-1)

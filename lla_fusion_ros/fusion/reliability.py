@@ -68,11 +68,11 @@ class Reliability(SumFuser):
     def initial(self, tracks: int) -> WeightedSum:
         return WeightedSum.zeros(tracks, self.posterior.classes)
 
-    def view_weight(self, views: MeasuredViews) -> np.ndarray:
-        """w_t of each view.  [t]"""
+    def view_weight(self, views: MeasuredViews, prior: float | None = None) -> np.ndarray:
+        """w_t of each view; `prior` as in `quality`.  [t]"""
         if not self.used:
             return np.ones(len(views))
-        log_weight = quality(views, self.used) @ self.slope - self.offset
+        log_weight = quality(views, self.used, prior) @ self.slope - self.offset
         return np.exp(np.clip(log_weight, -LARGEST_LOG_WEIGHT, LARGEST_LOG_WEIGHT))
 
     def contribution(self, views: MeasuredViews) -> WeightedSum:

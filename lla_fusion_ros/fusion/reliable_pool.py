@@ -27,6 +27,7 @@ class ReliablePool(Reliability):
         "temperature": Scalar(1.0, 0.02, 20.0, log=True),
         "view_temperature": Scalar(1.0, 0.1, 20.0, log=True),
     }
+    options = {"prior": Scalar(0.0, 0.0, 1e4)}  # of the Laplace variance among the signs; 0: the posterior's
 
     @classmethod
     def fit(
@@ -46,7 +47,7 @@ class ReliablePool(Reliability):
     def contribution(self, views: MeasuredViews) -> WeightedSum:
         scale = self.value["view_temperature"]
         pmf = views.mean_pmf if scale == 1.0 else softmax(views.shifted / scale).mean(axis=1)
-        return WeightedSum.one(self.view_weight(views), pmf)
+        return WeightedSum.one(self.view_weight(views, self.value["prior"] or None), pmf)
 
     def predict(self, state: WeightedSum) -> np.ndarray:
         scores = np.log(np.maximum(state.mean(), FLOOR))

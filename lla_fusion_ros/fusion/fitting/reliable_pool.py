@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 
@@ -13,6 +15,9 @@ from lla_fusion_ros.fusion.pool import FLOOR
 from lla_fusion_ros.fusion.quality import QUALITY, quality
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
+# Small against the data term: the variance then is the distance from the training views of the class, which
+# makes it a far better sign than under the prior that calibrates single views (docs/evidence.md).
+SIGN_PRIOR = 1.0
 LOG_TEMPERATURE = (-3.9, 2.9)  # within the bounds of the fuser's scalars
 LOG_VIEW_TEMPERATURE = (-2.3, 2.9)
 
@@ -24,22 +29,26 @@ def fit_reliable_pool(
     steps: np.ndarray,
     label: np.ndarray,
     variance: np.ndarray | None = None,
+    signs: Sequence[str] = tuple(QUALITY),
+    prior: float = SIGN_PRIOR,
 ) -> dict[str, Value]:
     """Least NLL over theta, alpha, T and the views' temperature (see `ReliablePool`).
 
     The ridge spares the coefficient of entropy: what it shrinks towards is `pool`, not equal weights.
+    `signs` are those with a coefficient, the others get none; `prior` is that of the variance among them.
     logits, features, variance [tracks, steps, networks, ...], steps (views of each track) and label [tracks]
     """
     tracks, longest = logits.shape[:2]
     scored = scored_pairs(steps, label, longest)
     views = flat_views(posterior, logits, features, variance)
-    signs = quality(views)
+    values = quality(views, prior=prior)
     exists = scored.valid.numpy().ravel()
-    center, scale = signs[exists].mean(axis=0), np.maximum(signs[exists].std(axis=0), 1e-6)
-    standard = torch.from_numpy(np.clip((signs - center) / scale, -8.0, 8.0).reshape(tracks, longest, -1))
+    center, scale = values[exists].mean(axis=0), np.maximum(values[exists].std(axis=0), 1e-6)
+    standard = torch.from_numpy(np.clip((values - center) / scale, -8.0, 8.0).reshape(tracks, longest, -1))
+    used = torch.tensor([float(name in signs) for name in QUALITY], dtype=torch.float64)
     shifted = torch.from_numpy(views.shifted.reshape(logits.shape))
     entropy = list(QUALITY).index("entropy")
-    theta = torch.zeros(signs.shape[1], dtype=torch.float64)
+    theta = torch.zeros(len(used), dtype=torch.float64)
     theta[entropy] = -1.0
     theta.requires_grad_()
     spared = torch.ones_like(theta)
@@ -48,7 +57,7 @@ def fit_reliable_pool(
     count = (scored.step + 1).double()
 
     def loss() -> torch.Tensor:
-        weight = torch.exp((standard @ theta).clamp(-20.0, 20.0)) * scored.valid  # [tracks, steps]
+        weight = torch.exp((standard @ (used * theta)).clamp(-20.0, 20.0)) * scored.valid  # [tracks, steps]
         pmf = torch.softmax(shifted / torch.exp(growth[2].clamp(*LOG_VIEW_TEMPERATURE)), dim=-1).mean(dim=2)
         total = weight.cumsum(dim=1)[scored.track, scored.step]
         mass = (weight[..., None] * pmf).cumsum(dim=1)[scored.track, scored.step]
@@ -59,9 +68,10 @@ def fit_reliable_pool(
     minimise(loss, [theta, growth], iterations=60)
     alpha, log_t, log_view = growth.detach().numpy()
     return {
-        "theta": theta.detach().tolist(),
+        "theta": (used * theta).detach().tolist(),
         "center": center.tolist(),
         "scale": scale.tolist(),
+        "prior": prior,
         "alpha": float(np.clip(alpha, 0.0, 1.0)),
         "temperature": float(np.exp(np.clip(log_t, *LOG_TEMPERATURE))),
         "view_temperature": float(np.exp(np.clip(log_view, *LOG_VIEW_TEMPERATURE))),
