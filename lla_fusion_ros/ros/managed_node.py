@@ -188,6 +188,8 @@ class ManagedNode(LifecycleNode):
             return self.work()
 
     def _on_worker_error(self, error: Exception) -> None:
+        if not self.context.ok():  # a signal has ended ROS under the worker's feet; `stop` is on its way
+            return
         self.tally.drop("", {"internal_error": 1})
         trace = "".join(traceback.format_exception(error))
         self.tell_once(type(error).__name__, f"a batch was lost to an internal error:\n{trace}")
