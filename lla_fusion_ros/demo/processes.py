@@ -25,16 +25,20 @@ class DemoError(LlaFusionError):
 
 
 class Processes:
-    """Children of the demo; leaving the `with` block ends all that still run."""
+    """Children of the demo; leaving the `with` block ends all that still run.
 
-    def __init__(self, logs: Path) -> None:
+    Args:
+        domain: DDS domain; None takes one at random, so that the demo meets no other ROS on this machine.
+    """
+
+    def __init__(self, logs: Path, domain: int | None = None) -> None:
         self.logs = logs
         self._children: dict[str, subprocess.Popen[str]] = {}
         self._files: list[IO[str]] = []
         source = str(Path(__file__).resolve().parents[2])
         self.environment = {
             **os.environ,
-            "ROS_DOMAIN_ID": str(random.choice(_DOMAINS)),
+            "ROS_DOMAIN_ID": str(random.choice(_DOMAINS) if domain is None else domain),
             "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
             "ROS_LOG_DIR": str(logs),
             "PYTHONPATH": os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH", "")])),

@@ -5,14 +5,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator
 
 from lla_fusion_ros.signworld import CameraFrame, Drive
 
 _drive: Drive | None = None  # in each worker process
 
 
-def render(drive: Drive, workers: int = 0) -> Iterator[CameraFrame]:
+def render(drive: Drive, workers: int = 0) -> Generator[CameraFrame, None, None]:
     """All frames of the drive; `workers` 0 takes a process per core."""
     count = workers or min(os.cpu_count() or 1, 8)
     if count == 1:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -18,7 +19,7 @@ from lla_fusion_ros.demo.processes import DemoError, Processes
 from lla_fusion_ros.demo.recorded import AgreementSink, RecordedRun
 from lla_fusion_ros.demo.render import render
 from lla_fusion_ros.demo.video import VideoSink
-from lla_fusion_ros.makebag.scene import drive_frames
+from lla_fusion_ros.makebag.scene import SceneFrame, drive_frames
 from lla_fusion_ros.makebag.write import MadeBag, make_bag
 from lla_fusion_ros.replay.outputs import Outcome, OutputFolder, Wanted
 from lla_fusion_ros.replay.run import ReplayOptions, fuse_frames
@@ -52,20 +53,27 @@ class Demo:
     """Steps of the demo; `tell` hears what is going on, `watch` sees the live state a few times a second."""
 
     def __init__(
-        self, folder: Path, model: Path, drive: Drive, rate: float, tell: Tell, watch: Watch
+        self,
+        folder: Path,
+        model: Path,
+        drive: Drive,
+        rate: float,
+        tell: Tell,
+        watch: Watch,
+        domain: int | None = None,
     ) -> None:
+        self._domain = domain
         self._folder, self._model, self._drive, self._rate = folder, model, drive, rate
         self._tell, self._watch = tell, watch
 
     def run(self) -> DemoResult:
         self._prepare()
         cameras = self._drive.camera_names
-        with Processes(self._folder / LOGS) as processes:
+        with Processes(self._folder / LOGS, self._domain) as processes:
             # the nodes load their model while the drive is rendered
             lines = self._start_nodes(processes, cameras)
             self._tell(f"rendering {len(self._drive)} frames of a drive with {len(cameras)} cameras")
-            made = self._render()
-            processes.check("perception", "recorder")
+            made = self._render(processes)
             self._play(processes, lines)
         return self._look_back(made)
 
@@ -99,10 +107,15 @@ class Demo:
         assert recorder.stdout is not None
         return _lines(recorder.stdout)
 
-    def _render(self) -> MadeBag:
-        frames = drive_frames(render(self._drive))
+    def _render(self, processes: Processes) -> MadeBag:
+        def frames() -> Iterator[SceneFrame]:
+            with closing(render(self._drive)) as rendered:
+                for frame in drive_frames(rendered):
+                    processes.check("perception", "recorder")  # nobody should wait for a demo that cannot be
+                    yield frame
+
         return make_bag(
-            frames, self._folder / DRIVE, "signworld demo drive", CLASS_NAMES, "jpeg", overwrite=True
+            frames(), self._folder / DRIVE, "signworld demo drive", CLASS_NAMES, "jpeg", overwrite=True
         )
 
     def _play(self, processes: Processes, lines: SimpleQueue[str]) -> None:

@@ -1,0 +1,57 @@
+"""The state behind the live table."""
+
+from __future__ import annotations
+
+import json
+
+from lla_fusion_ros.demo.live import LiveState
+
+SECOND = 10**9
+
+
+def fused(second: float, **tracks: list[float]) -> str:
+    listed = [{"id": name, "class": 3, "p": max(pmf), "pmf": pmf} for name, pmf in tracks.items()]
+    return json.dumps({"event": "fused", "stamp": int(second * SECOND), "tracks": listed})
+
+
+def test_single_frames_fused_class_and_warning_come_together():
+    state = LiveState()
+    seen = [{"id": "a", "class": 5, "p": 0.4}]
+    state.take(json.dumps({"event": "views", "camera": "left", "tracks": seen}))
+    state.take(fused(10, a=[1.0, 0.0]))
+    warned = [{"id": "a", "level": 1, "reason": "identity_switch"}]
+    state.take(json.dumps({"event": "warnings", "tracks": warned}))
+    (track,) = state.in_view()
+    assert track.single == {"left": (5, 0.4)}
+    assert track.fused == (3, 1.0) and track.entropy == 0.0
+    assert track.warning == "identity_switch" and state.warned == {"a"}
+
+
+def test_an_even_distribution_has_entropy_one():
+    state = LiveState()
+    state.take(fused(10, a=[0.25] * 4))
+    assert abs(state.in_view()[0].entropy - 1.0) < 1e-9
+
+
+def test_a_cleared_warning_goes_but_is_remembered():
+    state = LiveState()
+    state.take(fused(10, a=[1.0, 0.0]))
+    for level in (1, 0):
+        state.take(json.dumps({"event": "warnings", "tracks": [{"id": "a", "level": level, "reason": "x"}]}))
+    assert state.in_view()[0].warning == ""
+    assert state.warned == {"a"}
+
+
+def test_tracks_leave_the_table_when_they_leave_the_view():
+    state = LiveState()
+    state.take(fused(10, old=[1.0, 0.0]))
+    state.take(fused(15, new=[1.0, 0.0]))
+    assert [track.id for track in state.in_view()] == ["new"]
+    assert state.seconds == 5.0 and state.fused_views == 2
+
+
+def test_lines_that_are_not_ours_are_ignored():
+    state = LiveState()
+    for line in ("", "hello", "[1]", "3", '{"no": "event"}'):
+        state.take(line)
+    assert state.in_view() == []
