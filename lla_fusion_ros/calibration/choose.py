@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lla_fusion_ros.calibration.fusers import LENGTHS, fit_fuser, measure_tracks
+from lla_fusion_ros.calibration.fusers import LENGTHS, MeasuredTracks, fit_fuser, measure_tracks
 from lla_fusion_ros.calibration.trackviews import TrackViews
 from lla_fusion_ros.fusion import make_fuser
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
-CANDIDATES = ("pool", "wls_robust", "hybrid", "reliability", "reliable_pool", "ella", "ella_mixture")
+# Cheapest first: what a view costs and how many numbers were fitted. Only `pool` does without the posterior.
+CANDIDATES = ("pool", "reliable_pool", "reliability", "ella", "ella_mixture", "wls_robust", "hybrid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,11 @@ def choose_default(
     tolerance: float = 0.003,
     progress: Callable[[str], None] | None = None,
 ) -> Choice:
-    """The candidate with the lowest NLL over all regimes and lengths, among those whose accuracy is within
-    `tolerance` of the best: a fuser must not buy calibration with wrong classes.
+    """The cheapest candidate that is as good as the best, by the one-standard-error rule.
+
+    Candidates whose accuracy is more than `tolerance` below the best are out: no calibration at the price of
+    wrong classes. Of the rest, the first in the order of `candidates` whose NLL is within one standard error
+    of the lowest is taken; the error is that of the difference, over objects.
     """
     fold = folds_by_object(tracks, folds, seed)
     measured = [
@@ -56,19 +60,37 @@ def choose_default(
         )
         for part in range(folds)
     ]
-    nll: dict[str, float] = {}
+    losses: dict[str, np.ndarray] = {}  # [objects]
     accuracy: dict[str, float] = {}
     for name in candidates:
         if progress is not None:
             progress(name)
-        losses, hits = [], []
-        for inside, outside in measured:
-            fuser = make_fuser(name, posterior, fit_fuser(name, posterior, inside, LENGTHS, weight_prior))
-            for length, pmf in outside.fused(fuser).items():
-                label = outside.labels(length)
-                losses.append(-np.log(np.maximum(pmf[np.arange(len(label)), label], 1e-12)))
-                hits.append(pmf.argmax(axis=1) == label)
-        nll[name] = float(np.concatenate(losses).mean())
-        accuracy[name] = float(np.concatenate(hits).mean())
+        losses[name], accuracy[name] = _held_out(name, posterior, measured, weight_prior)
+    nll = {name: float(values.mean()) for name, values in losses.items()}
     sound = [name for name in candidates if accuracy[name] >= max(accuracy.values()) - tolerance]
-    return Choice(min(sound, key=nll.__getitem__), nll, accuracy)
+    best = min(sound, key=nll.__getitem__)
+    for name in sound:
+        difference = losses[name] - losses[best]
+        if difference.mean() <= difference.std() / np.sqrt(len(difference)):
+            return Choice(name, nll, accuracy)
+    raise AssertionError("the best candidate is as good as itself")
+
+
+def _held_out(
+    name: str,
+    posterior: EnsemblePosterior,
+    folds: Sequence[tuple[MeasuredTracks, MeasuredTracks]],
+    weight_prior: float | None,
+) -> tuple[np.ndarray, float]:
+    """Mean loss of every object while its fold was left out [objects], and the accuracy."""
+    losses, hits, sources = [], [], []
+    for inside, outside in folds:
+        fuser = make_fuser(name, posterior, fit_fuser(name, posterior, inside, LENGTHS, weight_prior))
+        for length, pmf in outside.fused(fuser).items():
+            label = outside.labels(length)
+            losses.append(-np.log(np.maximum(pmf[np.arange(len(label)), label], 1e-12)))
+            hits.append(pmf.argmax(axis=1) == label)
+            sources.append(outside.tracks.source[outside.tracks.steps >= length])
+    _, of_row = np.unique(np.concatenate(sources), return_inverse=True)
+    sums = np.bincount(of_row, np.concatenate(losses))
+    return sums / np.bincount(of_row), float(np.concatenate(hits).mean())

@@ -153,6 +153,13 @@ def test_the_default_has_the_lowest_nll_on_tracks_it_was_not_fitted_on(posterior
     assert choice.nll["pool"] < choice.nll["product"]
 
 
+def test_among_equals_the_cheapest_is_the_default(posterior):
+    order = ("ella_mixture", "pool")
+    noisy = choose_default(posterior, _tracks(24), candidates=order, tolerance=1.0)
+    gap = noisy.nll["ella_mixture"] - noisy.nll["pool"]
+    assert noisy.name == "ella_mixture" or gap > 0, "a later candidate must be better to be taken"
+
+
 def test_the_default_does_not_buy_calibration_with_wrong_classes(posterior):
     choice = choose_default(posterior, _tracks(120), candidates=("product", "pool"), tolerance=0.0)
     assert choice.accuracy[choice.name] == max(choice.accuracy.values())
