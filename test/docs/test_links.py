@@ -11,10 +11,6 @@ from lla_fusion_ros.cli.verbs import find_verbs
 from support.processes import REPOSITORY
 
 DOCUMENTS = [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").rglob("*.md"))]
-    REPOSITORY / "README.md",
-    REPOSITORY / "CHANGELOG.md",
-    *sorted((REPOSITORY / "docs").rglob("*.md")),
-]
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 COMMAND = re.compile(r"(?:^|[\s`/])lla-fusion ([a-z][a-z-]*)")
 MAKE_TARGET = re.compile(r"`make ([a-z]+)")
