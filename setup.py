@@ -30,11 +30,9 @@ setup(
         (f"share/{NAME}/models", sorted(glob("models/*.safetensors"))),
     ],
     install_requires=[
-        "lz4",
         "matplotlib>=3.5",
         "numpy>=1.21",
         "opencv-python-headless>=4.5",
-        "psutil>=5.8",
         "PyYAML>=5.4",
         "rich>=11",
         "rosbags>=0.11",
