@@ -107,7 +107,8 @@ class ManagedNode(LifecycleNode):
         self._configured = True
         cameras = self.parameters.cameras
         silent_after = self.parameters.of(NodeSettings).silent_after
-        self._health = Health(self.get_name(), cameras, self.tally, silent_after)
+        name = self.get_fully_qualified_name().lstrip("/")
+        self._health = Health(name, cameras, self.tally, silent_after)
         return super().on_configure(state)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:

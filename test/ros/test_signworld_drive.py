@@ -42,6 +42,7 @@ def test_two_cameras_fused_beat_each_alone_and_warnings_are_right(ros_graph, ros
     ros_graph.wait_for_publishers(node, "/fused_classes")
     ros_graph.wait_for_publishers(node, "/ood_warnings")
     right: dict[str, list[bool]] = defaultdict(list)
+    last_right: dict[str, bool] = {}
     for frame in frames:
         cameras[frame.camera].send(frame.stamp, frame.image, frame.ids, frame.boxes)
         truth = dict(zip(frame.ids, frame.labels, strict=True))
@@ -52,11 +53,16 @@ def test_two_cameras_fused_beat_each_alone_and_warnings_are_right(ros_graph, ros
             )
             for detection in received[-1].detections:
                 if truth[detection.id] >= 0:
-                    right[name].append(int(pmf_of(detection).argmax()) == truth[detection.id])
+                    is_right = int(pmf_of(detection).argmax()) == truth[detection.id]
+                    right[name].append(is_right)
+                    if name == "fused":
+                        last_right[detection.id] = is_right
     accuracy = {name: float(np.mean(values)) for name, values in right.items()}
     assert accuracy["fused"] > max(accuracy["left"], accuracy["right"]), accuracy
     statuses = [(stamp_of(message), status) for message in warned for status in message.status]
     check_warnings(statuses)
+    # the tracks began anew: what was learnt about the other object is gone
+    assert all(last_right[name] for name in SWITCHED), last_right
 
 
 def check_warnings(statuses: list[tuple[int, DiagnosticStatus]]) -> None:
