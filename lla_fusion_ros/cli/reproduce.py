@@ -58,25 +58,35 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+DETECTION = ("delta_entropy", "auroc", "aupr")
+
+
 def _print_table(document: dict[str, Any]) -> None:
+    """Table 1 and, where something outside was scored, table 2."""
     from rich.console import Console
     from rich.table import Table
 
-    names = list(document["table"][0]["scores"])
-    table = Table(
-        title=f"{document['experiment']}, {document['networks']} networks, {document['epochs']} epochs, "
-        f"{len(document['seeds'])} seeds: mean ± spread (paper)",
-        title_justify="left",
-    )
-    table.add_column("method")
-    for name in names:
-        table.add_column(name, justify="right")
-    for row in document["table"]:
-        cells = [row["scores"][name] for name in names]
-        table.add_row(row["title"], *(_cell(cell) for cell in cells))
-    Console(highlight=False).print(table)
+    scores = list(document["table"][0]["scores"])
+    for number, names in (
+        (1, [n for n in scores if n not in DETECTION]),
+        (2, [n for n in scores if n in DETECTION]),
+    ):
+        if not names:
+            continue
+        table = Table(
+            title=f"table {number}: {document['experiment']}, {document['networks']} networks, "
+            f"{document['epochs']} epochs, {len(document['seeds'])} seeds; mean ± spread (paper)",
+            title_justify="left",
+        )
+        table.add_column("method", no_wrap=True)
+        for name in names:
+            table.add_column(name, justify="right")
+        for row in document["table"]:
+            table.add_row(row["method"], *(_cell(row["scores"][name]) for name in names))
+        Console(highlight=False).print(table)
 
 
 def _cell(score: dict[str, Any]) -> str:
+    """Short enough that a table of six scores fits 80 columns, on two lines a row."""
     printed = "" if score["paper"] is None else f" ({score['paper']:g})"
-    return f"{score['mean']:.4f} ± {score['spread']:.4f}{printed}"
+    return f"{score['mean']:.4f} ±{score['spread']:.4f}{printed}"

@@ -55,6 +55,8 @@ class Evaluation:
     labels: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
     strangeness: dict[tuple[str, str, int], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     # (score, regime, L) -> inside, outside
+    along: dict[tuple[str, str], Fused] = field(default_factory=dict)
+    # (fuser, regime) -> prediction after every frame, all networks; of `last` and the default only
 
 
 class Report(Protocol):
@@ -84,6 +86,8 @@ def evaluate(
         evaluation.labels = inside.label
         for count in counts:
             for name, fused in _fuse_all(bundle, inside, names, count, report, regime):
+                if count == bundle.networks and name in ("last", bundle.meta.default_fuser):
+                    evaluation.along[name, regime] = fused
                 for length in options.lengths:
                     key = (name, regime, count, length)
                     scores[key] = track_scores(fused, inside.label, length)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from lla_fusion_ros.evaluation.fused import Fused
 from lla_fusion_ros.evaluation.run import FUSED_ENTROPY, Evaluation
 from lla_fusion_ros.metrics import pr_curve, reliability, roc_curve
 from lla_fusion_ros.plots.style import COLOURS, INSIDE, OUTSIDE, figure
@@ -141,3 +142,44 @@ def all_figures(evaluation: Evaluation, document: dict[str, Any], folder: Path) 
             detection_curves(scores, title, folder / f"detection-{regime}.png")
             pair = scores[FUSED_ENTROPY]
             entropy_histograms({default: pair}, folder / f"entropy-{regime}.png", ("known", "unknown"))
+        if ("last", regime) in evaluation.along and (default, regime) in evaluation.along:
+            alone, fused = evaluation.along["last", regime], evaluation.along[default, regime]
+            found = surviving_track(alone, fused, evaluation.labels)
+            if found is not None:
+                survivor(alone, fused, evaluation.labels, found, folder / f"survivor-{regime}.png")
+
+
+def surviving_track(
+    alone: Fused, fused: Fused, labels: np.ndarray, sure: float = 0.9
+) -> tuple[int, int] | None:
+    """The track and frame with the most confident wrong frame after which fusion still shows the right class.
+
+    The frame must be wrong with a probability of `sure` or more, and fusion right there and up to the end.
+    """
+    wrong = alone.pmf.argmax(axis=2) != labels[:, None]
+    right = fused.pmf.argmax(axis=2) == labels[:, None]
+    steps = np.arange(alone.pmf.shape[1])
+    real = (steps >= 3) & (steps < alone.steps[:, None] - 1)  # something before it, and something after
+    kept = np.flip(np.logical_and.accumulate(np.flip(right | (steps >= alone.steps[:, None]), 1), axis=1), 1)
+    confidence = np.where(wrong & kept & real, alone.pmf.max(axis=2), 0.0)
+    if confidence.max() < sure:
+        return None
+    track = int(confidence.max(axis=1).argmax())
+    return track, int(confidence[track].argmax())
+
+
+def survivor(alone: Fused, fused: Fused, labels: np.ndarray, found: tuple[int, int], path: Path) -> None:
+    """Probability of the right and of the wrong class, frame by frame and fused."""
+    track, frame = found
+    steps = np.arange(1, alone.steps[track] + 1)
+    wrong = int(alone.pmf[track, frame].argmax())
+    with figure(path, 1, 1, 6.4, 3.2) as axes:
+        axis = axes[0, 0]
+        for name, prediction, dash in (("each frame alone", alone, ":"), ("fused", fused, "-")):
+            pmf = prediction.pmf[track, : len(steps)]
+            axis.plot(steps, pmf[:, labels[track]], dash, color=COLOURS[2], label=f"right class, {name}")
+            axis.plot(steps, pmf[:, wrong], dash, color=COLOURS[1], label=f"wrong class, {name}")
+        axis.axvline(frame + 1, color="0.7", lw=6, alpha=0.5, zorder=0)
+        axis.set(xlabel="frame", ylabel="probability", ylim=(-0.02, 1.02))
+        axis.set_title(f"frame {frame + 1} is wrong with probability {alone.pmf[track, frame].max():.2f}")
+        axis.legend(fontsize=7)
