@@ -135,7 +135,7 @@ class MeasuredViews(Views):
     def variance_under(self, prior: float) -> np.ndarray:
         """phi^T A_m^-1 phi with another prior precision (lambda_w of METHOD 3) and T_theta = 1.  [t, c, m]"""
         if prior not in self._under:
-            self._under[prior] = _with_prior(self.posterior, prior).variance(self.bounded_features)
+            self._under[prior] = posterior_under(self.posterior, prior).variance(self.bounded_features)
         return self._under[prior]
 
 
@@ -144,7 +144,8 @@ _RECENT: dict[tuple[int, float], tuple[EnsemblePosterior, EnsemblePosterior]] = 
 _KEPT = 4
 
 
-def _with_prior(posterior: EnsemblePosterior, prior: float) -> EnsemblePosterior:
+def posterior_under(posterior: EnsemblePosterior, prior: float) -> EnsemblePosterior:
+    """The posterior with another prior precision and T_theta = 1, remembered for the next frame."""
     key = (id(posterior), prior)
     found = _RECENT.get(key)
     if found is None or found[0] is not posterior:

@@ -8,11 +8,16 @@ from typing import Any
 import numpy as np
 
 from lla_fusion_ros.errors import BundleError
+from lla_fusion_ros.fusion.measure import posterior_under
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.warnings import scores
 from lla_fusion_ros.warnings.alarm import AlarmTable
 from lla_fusion_ros.warnings.sums import TrackSums
 
+# Prior precision of the Laplace scores. The prior that calibrates single views may be so strong that the
+# variance only measures the length of the features; under a weak one it measures the distance from the
+# training views of a class, which is what tells a stranger.
+SCORE_PRIOR = 1.0
 SCORES = (
     "entropy",
     "information",
@@ -135,7 +140,7 @@ def score_columns(
     space: FeatureSpace, posterior: EnsemblePosterior, means: TrackSums
 ) -> tuple[np.ndarray, np.ndarray]:
     """All scores of SCORES, and the Laplace mutual information in nats.  t tracks -> [t, scores], [t]"""
-    variance = scores.fused_variance(posterior, means.features)
+    variance = scores.fused_variance(posterior_under(posterior, SCORE_PRIOR), means.features)
     information = scores.laplace_information(means.logits, variance)
     top = means.logits.argmax(axis=1)
     unit = scores.unit_features(means.features)
