@@ -29,7 +29,7 @@ from lla_fusion_ros.stream.tally import Tally
 DRIVE, FUSED, VIDEO, LOGS = "drive", "fused", "annotated.mp4", "logs"
 COMPARED = ("last", "vote", "mean_pmf", "log_odds", "pool")
 _START_TIMEOUT = 60.0  # seconds; a busy machine takes long to import torch
-_QUIET = 1.5  # seconds without a message after which the nodes have done their work
+_QUIET = 6.0  # seconds without a message after which frames that are still missing count as lost
 
 Tell = Callable[[str], None]
 Watch = Callable[[LiveState], None]
@@ -74,7 +74,7 @@ class Demo:
             lines = self._start_nodes(processes, cameras)
             self._tell(f"rendering {len(self._drive)} frames of a drive with {len(cameras)} cameras")
             made = self._render(processes)
-            self._play(processes, lines)
+            self._play(processes, lines, made.frames)
         return self._look_back(made)
 
     def _prepare(self) -> None:
@@ -118,7 +118,7 @@ class Demo:
             frames(), self._folder / DRIVE, "signworld demo drive", CLASS_NAMES, "jpeg", overwrite=True
         )
 
-    def _play(self, processes: Processes, lines: SimpleQueue[str]) -> None:
+    def _play(self, processes: Processes, lines: SimpleQueue[str], frames: int) -> None:
         state = LiveState()
         self._tell("waiting for the nodes")
         deadline = time.monotonic() + _START_TIMEOUT
@@ -137,7 +137,7 @@ class Demo:
             [str(self._folder / DRIVE), "--rate", str(self._rate), "--wait", "30"],
         )
         heard = time.monotonic()
-        while player.poll() is None or time.monotonic() - heard < _QUIET:
+        while player.poll() is None or (state.frames < frames and time.monotonic() - heard < _QUIET):
             if _drain(lines, state):
                 heard = time.monotonic()
             processes.check("perception", "recorder")
