@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.fusion.base import Fuser, grown, put_rows, take_rows
-from lla_fusion_ros.fusion.measure import MeasuredViews, measured
+from lla_fusion_ros.fusion.base import Fuser, grown, put_rows, state_bytes, take_rows
+from lla_fusion_ros.fusion.measure import MeasuredViews, measured, zero_views
 from lla_fusion_ros.pmf import entropy
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.settings import FusionSettings
@@ -102,6 +102,10 @@ class FusionEngine:
         """Tracks alive."""
         return len(self._store)
 
+    def bytes_per_track(self) -> int:
+        """Memory of one track: fuser, warnings and bookkeeping; it does not grow with the track's length."""
+        return round(state_bytes(self._state) / self._store.allocated) + self._watch.bytes_per_track()
+
     def configure(self, settings: FusionSettings) -> None:
         """New settings from the next frame on; a refused one leaves everything as it was.
 
@@ -152,7 +156,10 @@ class FusionEngine:
         )
 
     def _make_fuser(self, settings: FusionSettings) -> Fuser:
-        return self._model.fuser(settings.fuser or None, settings.window)
+        fuser = self._model.fuser(settings.fuser or None, settings.window)
+        # A view of zeros: factorisations that are made when first needed must not delay the first frame.
+        fuser.predict(fuser.update(fuser.initial(1), zero_views(self._posterior)))
+        return fuser
 
     def _count(self, admission: Admission) -> None:
         self.counters["frames"] += 1
