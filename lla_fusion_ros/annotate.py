@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -18,6 +19,24 @@ _INK: Colour = (245, 245, 245)
 _PAPER: Colour = (30, 30, 30)
 _FONT = cv2.FONT_HERSHEY_SIMPLEX
 _SURE_ABOVE = 0.8
+_LEAST_SHOWN = 0.01
+
+
+class Rectangle(NamedTuple):
+    """Whole pixels: left, top, width, height."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+
+    def overlaps(self, other: Rectangle) -> bool:
+        return (
+            self.x < other.x + other.width
+            and other.x < self.x + self.width
+            and self.y < other.y + other.height
+            and other.y < self.y + self.height
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,36 +67,76 @@ def to_bgr8(pixels: Pixels) -> np.ndarray:
 
 
 def draw_labels(image: np.ndarray, labels: Sequence[Label]) -> None:
-    """Draw onto a BGR image, in place; text grows with the image."""
+    """Draw onto a BGR image, in place; text grows with the image, panels keep out of each other's way."""
     scale = float(np.clip(image.shape[0] / 720, 0.35, 2.0))
-    for label in labels:
-        _draw_label(image, label, scale)
+    taken: list[Rectangle] = []
+    nearest_first = sorted(labels, key=lambda label: -label.box[2] * label.box[3])
+    for label in nearest_first:
+        _draw_box(image, label, scale)
+        taken.append(_outline(label))
+    for label in nearest_first:
+        panel = _free_place(image, label, scale, taken)
+        taken.append(panel)
+        _draw_panel(image, label, panel, scale)
 
 
-def _draw_label(image: np.ndarray, label: Label, scale: float) -> None:
-    height, width = image.shape[:2]
-    cx, cy, box_width, box_height = label.box
-    left, top = int(cx - box_width / 2), int(cy - box_height / 2)
-    right, bottom = int(cx + box_width / 2), int(cy + box_height / 2)
-    colour = _colour(label)
-    cv2.rectangle(image, (left, top), (right, bottom), colour, max(1, round(2 * scale)), cv2.LINE_AA)
-    line = round(22 * scale)
-    panel_width = round(190 * scale)
-    lines = 1 + len(label.classes) + bool(label.warning)
-    x = min(max(left, 0), max(width - panel_width, 0))
-    below = bottom + 2 + lines * line <= height
-    y = bottom + 2 if below else max(top - 2 - lines * line, 0)
-    _shade(image, x, y, panel_width, lines * line)
-    _write(image, label.title, x, y, line, scale, colour)
-    for row, (name, probability) in enumerate(label.classes, start=1):
-        bar = round((panel_width - 4) * float(np.clip(probability, 0, 1)))
-        at = y + row * line
-        cv2.rectangle(image, (x + 2, at + 3), (x + 2 + bar, at + line - 2), _darker(colour), cv2.FILLED)
-        _write(image, f"{probability:4.0%} {name}", x, at, line, scale, _INK)
+def _outline(label: Label) -> Rectangle:
+    cx, cy, width, height = label.box
+    return Rectangle(int(cx - width / 2), int(cy - height / 2), int(width), int(height))
+
+
+def _draw_box(image: np.ndarray, label: Label, scale: float) -> None:
+    box = _outline(label)
+    corner = (box.x + box.width, box.y + box.height)
+    cv2.rectangle(image, (box.x, box.y), corner, _colour(label), max(1, round(2 * scale)), cv2.LINE_AA)
+
+
+def _free_place(image: np.ndarray, label: Label, scale: float, taken: Sequence[Rectangle]) -> Rectangle:
+    """The place for a label's panel that is nearest to its box and covers nothing that is drawn already."""
+    rows, columns = image.shape[:2]
+    box, line = _outline(label), round(22 * scale)
+    width = round(190 * scale)
+    height = line * (1 + len(_shown(label)) + bool(label.warning))
+    beside = [
+        (box.x, box.y + box.height + 2),
+        (box.x, box.y - height - 2),
+        (box.x + box.width + 2, box.y),
+        (box.x - width - 2, box.y),
+    ]
+    further = [(x, y + step * line) for step in range(1, 40) for x, y in (beside[0], beside[1])]
+    further += [(x, y - step * line) for step in range(1, 40) for x, y in (beside[0], beside[1])]
+    further.sort(key=lambda place: abs(place[1] - box.y))
+    places = [
+        Rectangle(
+            min(max(x, 0), max(columns - width, 0)), min(max(y, 0), max(rows - height, 0)), width, height
+        )
+        for x, y in beside + further
+    ]
+    return next((place for place in places if not any(place.overlaps(other) for other in taken)), places[0])
+
+
+def _draw_panel(image: np.ndarray, label: Label, panel: Rectangle, scale: float) -> None:
+    line, colour, box = round(22 * scale), _colour(label), _outline(label)
+    if abs(panel.y - box.y) > box.height + panel.height + line:  # far from its box: show where it belongs
+        foot = (panel.x + 4, panel.y if panel.y > box.y else panel.y + panel.height)
+        cv2.line(image, foot, (box.x, box.y + box.height // 2), colour, 1, cv2.LINE_AA)
+    _shade(image, panel)
+    _write(image, label.title, panel.x, panel.y, line, scale, colour)
+    for row, (name, probability) in enumerate(_shown(label), start=1):
+        bar = round((panel.width - 4) * float(np.clip(probability, 0, 1)))
+        at = panel.y + row * line
+        left = panel.x + 2
+        cv2.rectangle(image, (left, at + 3), (left + bar, at + line - 2), _darker(colour), cv2.FILLED)
+        _write(image, f"{probability:4.0%} {name}", panel.x, at, line, scale, _INK)
     if label.warning:
-        at = y + (lines - 1) * line
-        cv2.rectangle(image, (x, at), (x + panel_width, at + line), _ALARM, cv2.FILLED)
-        _write(image, f"! {label.warning}", x, at, line, scale, _INK)
+        at = panel.y + panel.height - line
+        cv2.rectangle(image, (panel.x, at), (panel.x + panel.width, at + line), _ALARM, cv2.FILLED)
+        _write(image, f"! {label.warning}", panel.x, at, line, scale, _INK)
+
+
+def _shown(label: Label) -> tuple[tuple[str, float], ...]:
+    """The classes worth a bar: the surest, and others that are not next to impossible."""
+    return label.classes[:1] + tuple(entry for entry in label.classes[1:] if entry[1] >= _LEAST_SHOWN)
 
 
 def _colour(label: Label) -> Colour:
@@ -91,8 +150,8 @@ def _darker(colour: Colour) -> Colour:
     return blue, green, red
 
 
-def _shade(image: np.ndarray, x: int, y: int, width: int, height: int) -> None:
-    part = image[y : y + height, x : x + width]
+def _shade(image: np.ndarray, panel: Rectangle) -> None:
+    part = image[panel.y : panel.y + panel.height, panel.x : panel.x + panel.width]
     part[:] = part // 4 + np.array(_PAPER, np.uint8) // 2
 
 

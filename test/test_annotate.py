@@ -44,6 +44,20 @@ def test_a_longer_bar_means_a_more_probable_class():
     assert bar(1.0) > bar(0.9) > bar(0.81) > 0
 
 
+def test_labels_of_neighbours_do_not_cover_each_other():
+    near = Label((160, 100, 40, 40), "7", (("stop", 1.0),))
+    crowd = [
+        near,
+        Label((190, 110, 30, 30), "8", (("yield", 1.0),)),
+        Label((150, 120, 30, 30), "9", (("x", 1.0),)),
+    ]
+
+    def bars(*labels: Label) -> int:
+        return int((drawn(*labels) == (40, 100, 30)).all(axis=2).sum())
+
+    assert bars(*crowd) >= 0.98 * sum(bars(label) for label in crowd)
+
+
 @pytest.mark.parametrize(
     ("array", "order"),
     [
