@@ -160,3 +160,11 @@ def measured(views: Views, posterior: EnsemblePosterior) -> MeasuredViews:
     if isinstance(views, MeasuredViews) and views.posterior is posterior:
         return views
     return MeasuredViews(views, posterior)
+
+
+def zero_views(posterior: EnsemblePosterior) -> MeasuredViews:
+    """One view of one track, all zeros: for warming up."""
+    shape = (1, posterior.networks)
+    return measured(
+        Views(np.zeros((*shape, posterior.classes)), np.zeros((*shape, posterior.features))), posterior
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lla_fusion_ros.fusion.base import add
-from lla_fusion_ros.fusion.measure import MeasuredViews
+from lla_fusion_ros.fusion.measure import MeasuredViews, zero_views
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.warnings.changepoint import log_likelihood, switch_statistic
 from lla_fusion_ros.warnings.disagreement import camera_statistic
@@ -43,6 +43,7 @@ class Monitor:
         self.model = model
         self.posterior = posterior
         self._span = round(model.camera_span * SECOND)
+        self.strangeness(TrackSums.one(zero_views(posterior)))  # factorise now, not with the first frame
 
     def initial(self, tracks: int) -> tuple[TrackSums, RecentViews]:
         p = self.posterior
