@@ -12,6 +12,7 @@ from lla_fusion_ros.stream.tally import Tally
 from lla_fusion_ros.wire.status import ERROR, OK, WARN, Status
 
 _LATENCIES = 500  # of the newest frames
+_IMAGES_TO_NOTICE = 3  # images without a frame between two reports that are worth a word
 _LOSS = "dropped_"
 INTERNAL_ERROR = "dropped_internal_error"
 
@@ -92,6 +93,9 @@ class Health:
         if camera in self.silent(now):
             heard = self._heard.get(camera)
             message = "nothing received yet" if heard is None else f"silent for {now - heard:.1f} s"
+            return Status(WARN, name, message, camera, values)
+        if fresh["images"] >= _IMAGES_TO_NOTICE and not fresh["frames"]:
+            message = f"{fresh['images']} images, but no frame: do detections come, with the images' stamps?"
             return Status(WARN, name, message, camera, values)
         if lost:
             message = "lost " + ", ".join(f"{count} {reason}" for reason, count in sorted(lost.items()))

@@ -44,6 +44,17 @@ def test_losses_are_a_warning_only_while_they_happen_and_stay_counted():
         assert left.values["dropped_queue_full"] == node.values["dropped_queue_full"] == "3"
 
 
+def test_images_of_which_no_frame_is_made_are_a_warning():
+    health, tally = make()
+    for camera in ("left", "right"):
+        health.hear(camera, 1.0)
+        tally.add(camera, "images", 10)
+    tally.add("right", "frames", 2)
+    _, left, right = health.report(1.1, {})
+    assert left.level == WARN and "do detections come" in left.message
+    assert right.level == OK
+
+
 def test_a_trouble_is_an_error():
     health, _ = make()
     node, left, _ = health.report(0.0, {}, {"left": "its views come from another bundle"})

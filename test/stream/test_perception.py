@@ -149,6 +149,18 @@ def test_a_lossless_compressed_image_gives_the_same_result_as_the_raw_one(bundle
     np.testing.assert_array_equal(raw.frame.views.logits, compressed.frame.views.logits)
 
 
+@pytest.mark.parametrize(("offset", "frames"), [(0.0, 0), (-0.05, 1)])
+def test_a_time_offset_moves_the_stamps_of_the_detections(bundle, offset, frames):
+    perception = Perception(bundle, Classifier(bundle, "cpu"), ["left"], time_offsets={"left": offset})
+    image, boxes_later = Header(START, "left"), Header(START + SECOND // 20, "left")
+    perception.queue.offer_image("left", parse_image(write_image(image, scene(0), "rgb8")))
+    detections = parse_detections(write_detections(boxes_later, ("a", "b"), TWO_BOXES))
+    perception.queue.offer_detections("left", detections)
+    fused = perception.step()
+    assert len(fused) == frames
+    assert all(frame.frame.header == image for frame in fused)
+
+
 def test_more_detections_than_allowed_are_cut_off_and_counted(bundle):
     perception = Perception(bundle, Classifier(bundle, "cpu"), ["left"], StreamSettings(max_detections=3))
     send(perception, ids=tuple("abcde"), bbox=boxes(*[(20, 20, 16, 16)] * 5))
