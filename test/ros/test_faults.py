@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.parameter import Parameter
+from std_srvs.srv import Trigger
 from vision_msgs.msg import Detection2DArray
 
 from lla_fusion_ros.bundle import save_bundle
 from lla_fusion_ros.crops import Pixels, cut_crops
 from lla_fusion_ros.pipeline import Classifier, FusionEngine, Observation
 from lla_fusion_ros.ros.perception import PerceptionNode
+from lla_fusion_ros.settings import FusionSettings
+from lla_fusion_ros.stream.settings import StreamSettings
+from lla_fusion_ros.wire.cdr import Header
+from lla_fusion_ros.wire.detections import write_detections
 from support.camera import SECOND, START, CameraOnGraph, counted, pmf_of, stamp_of
 from support.tiny_bundle import tiny_bundle
 
@@ -27,7 +34,7 @@ class Drive:
     """A node, its camera, what it sends, and what the core says about the same frames."""
 
     def __init__(self, graph, node, bundle) -> None:
-        self.graph = graph
+        self.graph, self.node = graph, node
         self.camera = CameraOnGraph(node, "left")
         self.fused = graph.collect(node, Detection2DArray, "/fused_classes", 100)
         self.diagnostics = graph.collect(node, DiagnosticArray, "/diagnostics", 100)
@@ -139,3 +146,38 @@ def test_a_thousand_ids_in_a_second_stay_within_the_capacity(drive):
 
     drive.graph.spin_until(bounded, what="50 tracks in /diagnostics")
     assert max(tracks) <= 50
+
+
+def test_bytes_that_are_no_message_are_counted_and_do_no_harm(drive):
+    rng = np.random.default_rng(1)
+    good = write_detections(Header(START, "left"), ["a"], np.zeros((1, 5)))
+    for size in (0, 1, 4, 40, 400):
+        drive.camera.detections.publish(b"\x00\x01\x00\x00" + rng.bytes(size))
+        drive.camera.images.publish(b"\x00\x01\x00\x00" + rng.bytes(size))
+    drive.camera.detections.publish(good[:-7])
+    drive.good(START + TENTH, 1)
+    drive.graph.spin_until(
+        lambda: counted(drive.diagnostics, "left", "dropped_bad_message") >= 5, what="bad messages counted"
+    )
+
+
+def test_parameters_set_at_random_never_stop_the_node(drive):
+    rng = np.random.default_rng(2)
+    changeable = [field for group in (StreamSettings, FusionSettings) for field in fields(group)]
+    refused = 0
+    for _ in range(40):
+        field = changeable[rng.integers(len(changeable))]
+        values = [0, -1, 3, 10**9, 0.0, 0.3, -5.0, float("nan"), "", "pool", "camera", "nonsense", True]
+        result = drive.graph.set_parameter("perception", field.name, values[rng.integers(len(values))])
+        assert result.successful or result.reason
+        refused += not result.successful
+    assert 0 < refused < 40
+    for field in changeable:
+        drive.graph.set_parameter("perception", field.name, field.default)
+    for group in (StreamSettings, FusionSettings):
+        for field in fields(group):  # twice: some depend on each other
+            result = drive.graph.set_parameter("perception", field.name, field.default)
+            assert result.successful or field.name == "sync_queue", (field.name, result.reason)
+    drive.start_afresh()
+    drive.graph.call(drive.node, Trigger, "/perception/reset", Trigger.Request())
+    drive.good(START, 1)
