@@ -29,6 +29,7 @@ from lla_fusion_ros.evaluation.outputs import default_cache, network_outputs
 from lla_fusion_ros.evaluation.scores import TrackScores, nll_ratio, track_scores
 from lla_fusion_ros.fusion import make_fuser
 from lla_fusion_ros.fusion.along import flat_views
+from lla_fusion_ros.fusion.base import FitTracks
 from lla_fusion_ros.fusion.fitting.reliable_pool import SIGN_PRIOR, fit_reliable_pool
 from lla_fusion_ros.fusion.quality import QUALITY
 
@@ -46,10 +47,10 @@ def variants(bundle: Bundle, validation: TrackViews, transfer: Bundle | None) ->
     for name in ("pool", "reliability", "hybrid", "wls_robust", "ella_mixture"):
         values = fit_fuser(name, posterior, measured, weight_prior=bundle.meta.weight_prior)
         yield f"`{name}`", name, dict(values)
-    arrays = (validation.logits, validation.features, validation.steps, validation.label)
+    tracks = FitTracks(validation.logits, validation.features, validation.steps, validation.label)
 
     def learned(**options: Any) -> dict[str, Any]:
-        return dict(fit_reliable_pool(posterior, *arrays, **options))
+        return dict(fit_reliable_pool(posterior, tracks, **options))
 
     own = posterior.prior_precision
     full = learned()

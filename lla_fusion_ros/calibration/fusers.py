@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from lla_fusion_ros.calibration.trackviews import TrackViews
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views, pmf_along
-from lla_fusion_ros.fusion.base import BaseFuser, Fuser, Scalar, Values
+from lla_fusion_ros.fusion.base import BaseFuser, FitTracks, Fuser, Scalar, Values
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.metrics import nll
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
@@ -79,7 +79,7 @@ def fit_fuser(
     plain = measured.tracks
     own_fit = getattr(kind, "fit", None)
     if own_fit is not None:
-        return dict(own_fit(posterior, plain.logits, plain.features, plain.steps, plain.label))
+        return dict(own_fit(posterior, FitTracks(plain.logits, plain.features, plain.steps, plain.label)))
     fixed = {"prior": weight_prior} if weight_prior is not None and "prior" in kind.options else {}
     if not kind.scalars:
         return dict(fixed)

@@ -65,12 +65,28 @@ class Fuser(Protocol):
         """The fused class distribution; uniform for a track that has seen nothing.  [tracks, classes]"""
 
 
+@dataclass(frozen=True, slots=True)
+class FitTracks:
+    """Validation tracks that a fuser fits itself on, padded to the longest.
+
+    Attributes:
+        logits:    [tracks, steps, networks, classes]
+        features:  [tracks, steps, networks, D]
+        steps: how many of the steps of each track are real.     [tracks]
+        label: class, -1 for outside the classes.                [tracks]
+    """
+
+    logits: np.ndarray
+    features: np.ndarray
+    steps: np.ndarray
+    label: np.ndarray
+
+
 class BaseFuser:
     """What the fusers share: the posterior, checked values, checked views.
 
     A fuser with a better way to fit itself than a search over its scalars has a classmethod
-    `fit(posterior, logits, features, steps, label, variance=None) -> Values` with the arrays of
-    `calibration.TrackViews`; calibration calls it in the place of the search.
+    `fit(posterior, tracks: FitTracks) -> Values`; calibration calls it in the place of the search.
     """
 
     name: ClassVar[str]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lla_fusion_ros.fusion.base import SMALLEST, Scalar, SumFuser, Value, Values
+from lla_fusion_ros.fusion.base import SMALLEST, FitTracks, Scalar, SumFuser, Value, Values
 from lla_fusion_ros.fusion.log_linear import network_weights
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.pmf import monte_carlo, probit
@@ -48,19 +48,11 @@ class Ella(SumFuser):
         self.weights = network_weights(self.name, self.vector.get("weights"), posterior.networks)
 
     @classmethod
-    def fit(
-        cls,
-        posterior: EnsemblePosterior,
-        logits: np.ndarray,
-        features: np.ndarray,
-        steps: np.ndarray,
-        label: np.ndarray,
-        variance: np.ndarray | None = None,
-    ) -> dict[str, Value]:
+    def fit(cls, posterior: EnsemblePosterior, tracks: FitTracks) -> dict[str, Value]:
         """Learn the weights of networks, entropy and variance on validation tracks (least NLL)."""
         from lla_fusion_ros.fusion.fitting.ella import fit_ella  # torch only where something is fitted
 
-        return fit_ella(posterior, logits, features, steps, label, variance)
+        return fit_ella(posterior, tracks)
 
     def initial(self, tracks: int) -> EllaState:
         p = self.posterior

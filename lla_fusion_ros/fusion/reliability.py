@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.fusion.base import SMALLEST, Scalar, SumFuser, Value, Values, WeightedSum
+from lla_fusion_ros.fusion.base import SMALLEST, FitTracks, Scalar, SumFuser, Value, Values, WeightedSum
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.fusion.quality import QUALITY, quality
 from lla_fusion_ros.pmf import softmax
@@ -49,21 +49,11 @@ class Reliability(SumFuser):
         self.offset = float((self.slope * center[used]).sum())
 
     @classmethod
-    def fit(
-        cls,
-        posterior: EnsemblePosterior,
-        logits: np.ndarray,
-        features: np.ndarray,
-        steps: np.ndarray,
-        label: np.ndarray,
-        variance: np.ndarray | None = None,
-    ) -> dict[str, Value]:
+    def fit(cls, posterior: EnsemblePosterior, tracks: FitTracks) -> dict[str, Value]:
         """Learn theta, a and b on validation tracks (least NLL)."""
-        from lla_fusion_ros.fusion.fitting.reliability import (
-            fit_reliability,
-        )  # torch only where something is fitted
+        from lla_fusion_ros.fusion.fitting.reliability import fit_reliability  # torch only here
 
-        return fit_reliability(posterior, logits, features, steps, label, variance)
+        return fit_reliability(posterior, tracks)
 
     def initial(self, tracks: int) -> WeightedSum:
         return WeightedSum.zeros(tracks, self.posterior.classes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lla_fusion_ros.fusion.base import Scalar, Value, WeightedSum, growth
+from lla_fusion_ros.fusion.base import FitTracks, Scalar, Value, WeightedSum, growth
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.fusion.pool import FLOOR
 from lla_fusion_ros.fusion.reliability import Reliability
@@ -30,19 +30,11 @@ class ReliablePool(Reliability):
     options = {"prior": Scalar(0.0, 0.0, 1e4)}  # of the Laplace variance among the signs; 0: the posterior's
 
     @classmethod
-    def fit(
-        cls,
-        posterior: EnsemblePosterior,
-        logits: np.ndarray,
-        features: np.ndarray,
-        steps: np.ndarray,
-        label: np.ndarray,
-        variance: np.ndarray | None = None,
-    ) -> dict[str, Value]:
+    def fit(cls, posterior: EnsemblePosterior, tracks: FitTracks) -> dict[str, Value]:
         """Learn theta, alpha and both temperatures on validation tracks (least NLL)."""
         from lla_fusion_ros.fusion.fitting.reliable_pool import fit_reliable_pool  # torch only where fitted
 
-        return fit_reliable_pool(posterior, logits, features, steps, label, variance)
+        return fit_reliable_pool(posterior, tracks)
 
     def contribution(self, views: MeasuredViews) -> WeightedSum:
         scale = self.value["view_temperature"]

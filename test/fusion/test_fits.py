@@ -7,6 +7,7 @@ import numpy as np
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views, pmf_along
+from lla_fusion_ros.fusion.base import FitTracks
 from lla_fusion_ros.fusion.fitting.objective import scored_pairs
 from support.tiny_posterior import make_posterior
 
@@ -36,7 +37,7 @@ def nll(name: str, posterior, values, logits, features, label) -> float:
 def test_reliability_learns_which_views_to_trust() -> None:
     posterior = make_posterior(2, CLASSES, FEATURES)
     tracks = make_tracks(2, np.array([1.0, 1.0]))
-    values = fusers()["reliability"].fit(posterior, *tracks)  # type: ignore[attr-defined]
+    values = fusers()["reliability"].fit(posterior, FitTracks(*tracks))  # type: ignore[attr-defined]
     fresh = make_tracks(2, np.array([1.0, 1.0]), seed=1)
     plain = nll("reliability", posterior, None, fresh[0], fresh[1], fresh[3])
     fitted = nll("reliability", posterior, values, fresh[0], fresh[1], fresh[3])
@@ -46,7 +47,7 @@ def test_reliability_learns_which_views_to_trust() -> None:
 def test_ella_learns_which_network_to_trust() -> None:
     posterior = make_posterior(2, CLASSES, FEATURES)
     tracks = make_tracks(2, np.array([0.5, 4.0]))
-    values = fusers()["ella"].fit(posterior, *tracks)  # type: ignore[attr-defined]
+    values = fusers()["ella"].fit(posterior, FitTracks(*tracks))  # type: ignore[attr-defined]
     assert values["weights"][0] > 3 * values["weights"][1]
     fresh = make_tracks(2, np.array([0.5, 4.0]), seed=1)
     plain = nll("ella", posterior, None, fresh[0], fresh[1], fresh[3])
@@ -56,18 +57,19 @@ def test_ella_learns_which_network_to_trust() -> None:
 def test_a_fit_gives_the_same_values_twice() -> None:
     posterior = make_posterior(2, CLASSES, FEATURES)
     tracks = make_tracks(2, np.array([1.0, 1.0]))
-    first, second = (fusers()["reliability"].fit(posterior, *tracks) for _ in range(2))  # type: ignore[attr-defined]
+    first, second = (fusers()["reliability"].fit(posterior, FitTracks(*tracks)) for _ in range(2))  # type: ignore[attr-defined]
     assert first == second
 
 
 def test_padding_and_tracks_outside_the_classes_do_not_count() -> None:
     posterior = make_posterior(2, CLASSES, FEATURES)
     logits, features, steps, label = make_tracks(2, np.array([1.0, 1.0]))
-    values = fusers()["reliability"].fit(posterior, logits, features, steps, label)  # type: ignore[attr-defined]
+    values = fusers()["reliability"].fit(posterior, FitTracks(logits, features, steps, label))  # type: ignore[attr-defined]
     wide = [np.pad(a, [(0, 0), (0, 5), (0, 0), (0, 0)]) for a in (logits, features)]
     extra = [np.concatenate([a, a[:7]]) for a in wide]
     again = fusers()["reliability"].fit(  # type: ignore[attr-defined]
-        posterior, *extra, np.append(steps, np.zeros(7, int)), np.append(label, np.full(7, -1))
+        posterior,
+        FitTracks(*extra, np.append(steps, np.zeros(7, int)), np.append(label, np.full(7, -1))),
     )
     np.testing.assert_allclose(again["theta"], values["theta"], rtol=1e-4, atol=1e-4)
 

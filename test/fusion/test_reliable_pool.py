@@ -1,12 +1,13 @@
 """The learned pool."""
 
 import numpy as np
-from support.tiny_bundle import tiny_bundle
 
 from lla_fusion_ros.fusion import make_fuser
 from lla_fusion_ros.fusion.along import flat_views, pmf_along
+from lla_fusion_ros.fusion.base import FitTracks
 from lla_fusion_ros.fusion.fitting.reliable_pool import fit_reliable_pool
 from lla_fusion_ros.fusion.quality import QUALITY
+from support.tiny_bundle import tiny_bundle
 
 
 def tracks_with_bad_frames(posterior, tracks=60, steps=8, seed=0):
@@ -41,7 +42,7 @@ def test_with_entropy_alone_it_is_the_pool():
 
 def test_the_fit_learns_to_distrust_frames_that_only_their_features_give_away():
     posterior = tiny_bundle().posterior()
-    values = fit_reliable_pool(posterior, *tracks_with_bad_frames(posterior, seed=1))
+    values = fit_reliable_pool(posterior, FitTracks(*tracks_with_bad_frames(posterior, seed=1)))
     logits, features, steps, label = tracks_with_bad_frames(posterior, seed=2)
 
     def loss(name, values):

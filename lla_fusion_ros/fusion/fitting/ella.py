@@ -6,29 +6,19 @@ import numpy as np
 import torch
 
 from lla_fusion_ros.fusion.along import flat_views
-from lla_fusion_ros.fusion.base import Value
+from lla_fusion_ros.fusion.base import FitTracks, Value
 from lla_fusion_ros.fusion.fitting.objective import minimise, nll, scored_pairs
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
 MOST_TRACKS = 200  # the variance of a fused view costs O(CMD^2); a handful of coefficients needs no more
 
 
-def fit_ella(
-    posterior: EnsemblePosterior,
-    logits: np.ndarray,
-    features: np.ndarray,
-    steps: np.ndarray,
-    label: np.ndarray,
-    variance: np.ndarray | None = None,
-) -> dict[str, Value]:
-    """Least NLL of the closed-form pmf over ln w_c, gamma and delta (see `Ella`).
-
-    logits, features, variance [tracks, steps, networks, ...], steps (views of each track) and label [tracks]
-    """
-    chosen = np.random.default_rng(0).permutation(np.flatnonzero(label >= 0))[:MOST_TRACKS]
-    logits, features, steps, label = (array[chosen] for array in (logits, features, steps, label))
-    scored = scored_pairs(steps, label, logits.shape[1])
-    views = flat_views(posterior, logits, features, None if variance is None else variance[chosen])
+def fit_ella(posterior: EnsemblePosterior, tracks: FitTracks) -> dict[str, Value]:
+    """Least NLL of the closed-form pmf over ln w_c, gamma and delta (see `Ella`)."""
+    chosen = np.random.default_rng(0).permutation(np.flatnonzero(tracks.label >= 0))[:MOST_TRACKS]
+    logits, features = tracks.logits[chosen], tracks.features[chosen]
+    scored = scored_pairs(tracks.steps[chosen], tracks.label[chosen], logits.shape[1])
+    views = flat_views(posterior, logits, features)
     shape = logits.shape[:3]
     entropies = _tensor(views.network_entropy).reshape(shape)
     log_variance = _tensor(np.log(np.maximum(views.laplace_variance.mean(axis=-1), 1e-12))).reshape(shape)

@@ -49,6 +49,17 @@ def scored_pairs(steps: np.ndarray, label: np.ndarray, longest: int) -> Scored:
     )
 
 
+def standardised(signs: np.ndarray, scored: Scored) -> tuple[torch.Tensor, np.ndarray, np.ndarray]:
+    """Signs of flat views at mean 0 and spread 1 over the views that exist, with that mean and spread.
+
+    [tracks * steps, signs] -> [tracks, steps, signs], [signs], [signs]
+    """
+    exists = scored.valid.numpy().ravel()
+    center, scale = signs[exists].mean(axis=0), np.maximum(signs[exists].std(axis=0), 1e-6)
+    standard = np.clip((signs - center) / scale, -8.0, 8.0)  # one absurd view must not steer the fit
+    return torch.from_numpy(standard.reshape(*scored.valid.shape, -1)), center, scale
+
+
 def nll(scores: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
     """Mean negative log-likelihood of softmax(scores).  [pairs, classes], [pairs]"""
     return torch.nn.functional.cross_entropy(scores, label)

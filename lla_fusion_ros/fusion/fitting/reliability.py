@@ -6,35 +6,21 @@ import numpy as np
 import torch
 
 from lla_fusion_ros.fusion.along import flat_views
-from lla_fusion_ros.fusion.base import Value
-from lla_fusion_ros.fusion.fitting.objective import minimise, nll, scored_pairs
+from lla_fusion_ros.fusion.base import FitTracks, Value
+from lla_fusion_ros.fusion.fitting.objective import minimise, nll, scored_pairs, standardised
 from lla_fusion_ros.fusion.quality import quality
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
 RIDGE = 1e-3  # on standardised coefficients: signs that say the same share the weight, none explodes
 
 
-def fit_reliability(
-    posterior: EnsemblePosterior,
-    logits: np.ndarray,
-    features: np.ndarray,
-    steps: np.ndarray,
-    label: np.ndarray,
-    variance: np.ndarray | None = None,
-) -> dict[str, Value]:
-    """Least NLL over theta, a and b (see `Reliability`), with the standardisation of the signs.
-
-    logits, features, variance [tracks, steps, networks, ...], steps (views of each track) and label [tracks]
-    """
-    tracks, longest = logits.shape[:2]
-    scored = scored_pairs(steps, label, longest)
-    views = flat_views(posterior, logits, features, variance)
-    signs = quality(views)
-    exists = scored.valid.numpy().ravel()
-    center, scale = signs[exists].mean(axis=0), np.maximum(signs[exists].std(axis=0), 1e-6)
-    standard = torch.from_numpy(np.clip((signs - center) / scale, -8.0, 8.0).reshape(tracks, longest, -1))
-    centred = torch.from_numpy(views.mean_centred.reshape(tracks, longest, -1))
-    theta = torch.zeros(signs.shape[1], dtype=torch.float64, requires_grad=True)
+def fit_reliability(posterior: EnsemblePosterior, tracks: FitTracks) -> dict[str, Value]:
+    """Least NLL over theta, a and b (see `Reliability`), with the standardisation of the signs."""
+    scored = scored_pairs(tracks.steps, tracks.label, tracks.logits.shape[1])
+    views = flat_views(posterior, tracks.logits, tracks.features)
+    standard, center, scale = standardised(quality(views), scored)
+    centred = torch.from_numpy(views.mean_centred.reshape(*tracks.logits.shape[:2], -1))
+    theta = torch.zeros(len(center), dtype=torch.float64, requires_grad=True)
     power = torch.tensor([0.3, 0.0], dtype=torch.float64, requires_grad=True)  # a, b
 
     def loss() -> torch.Tensor:

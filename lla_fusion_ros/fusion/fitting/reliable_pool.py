@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from lla_fusion_ros.fusion.along import flat_views
-from lla_fusion_ros.fusion.base import Value
-from lla_fusion_ros.fusion.fitting.objective import minimise, nll, scored_pairs
+from lla_fusion_ros.fusion.base import FitTracks, Value
+from lla_fusion_ros.fusion.fitting.objective import minimise, nll, scored_pairs, standardised
 from lla_fusion_ros.fusion.fitting.reliability import RIDGE
 from lla_fusion_ros.fusion.pool import FLOOR
 from lla_fusion_ros.fusion.quality import QUALITY, quality
@@ -24,11 +24,7 @@ LOG_VIEW_TEMPERATURE = (-2.3, 2.9)
 
 def fit_reliable_pool(
     posterior: EnsemblePosterior,
-    logits: np.ndarray,
-    features: np.ndarray,
-    steps: np.ndarray,
-    label: np.ndarray,
-    variance: np.ndarray | None = None,
+    tracks: FitTracks,
     signs: Sequence[str] = tuple(QUALITY),
     prior: float = SIGN_PRIOR,
 ) -> dict[str, Value]:
@@ -36,17 +32,12 @@ def fit_reliable_pool(
 
     The ridge spares the coefficient of entropy: what it shrinks towards is `pool`, not equal weights.
     `signs` are those with a coefficient, the others get none; `prior` is that of the variance among them.
-    logits, features, variance [tracks, steps, networks, ...], steps (views of each track) and label [tracks]
     """
-    tracks, longest = logits.shape[:2]
-    scored = scored_pairs(steps, label, longest)
-    views = flat_views(posterior, logits, features, variance)
-    values = quality(views, prior=prior)
-    exists = scored.valid.numpy().ravel()
-    center, scale = values[exists].mean(axis=0), np.maximum(values[exists].std(axis=0), 1e-6)
-    standard = torch.from_numpy(np.clip((values - center) / scale, -8.0, 8.0).reshape(tracks, longest, -1))
+    scored = scored_pairs(tracks.steps, tracks.label, tracks.logits.shape[1])
+    views = flat_views(posterior, tracks.logits, tracks.features)
+    standard, center, scale = standardised(quality(views, prior=prior), scored)
     used = torch.tensor([float(name in signs) for name in QUALITY], dtype=torch.float64)
-    shifted = torch.from_numpy(views.shifted.reshape(logits.shape))
+    shifted = torch.from_numpy(views.shifted.reshape(tracks.logits.shape))
     entropy = list(QUALITY).index("entropy")
     theta = torch.zeros(len(used), dtype=torch.float64)
     theta[entropy] = -1.0
