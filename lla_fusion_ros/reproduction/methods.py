@@ -14,6 +14,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from lla_fusion_ros.fusion import fusers, make_fuser
+from lla_fusion_ros.fusion.base import FitTracks
 from lla_fusion_ros.pmf import monte_carlo, softmax
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.posterior.tune import tune
@@ -140,9 +141,8 @@ def _single_lla(posterior: EnsemblePosterior, outputs: Outputs) -> np.ndarray:
 def _learned(posterior: EnsemblePosterior, validation: Outputs) -> dict[str, Any]:
     fit = fusers()["ella"].fit  # type: ignore[attr-defined]
     steps = np.ones(len(validation.labels), int)
-    return dict(
-        fit(posterior, validation.logits[:, None], validation.features[:, None], steps, validation.labels)
-    )
+    tracks = FitTracks(validation.logits[:, None], validation.features[:, None], steps, validation.labels)
+    return dict(fit(posterior, tracks))
 
 
 def _temperatures(validation: Outputs) -> np.ndarray:
