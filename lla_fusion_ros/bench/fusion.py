@@ -1,0 +1,144 @@
+"""What fusing costs per view, for every fuser, length of track and number of tracks; bytes per track."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from lla_fusion_ros.bench.timing import Rounds, interleaved
+from lla_fusion_ros.bench.workload import random_bundle, random_crops, random_tracks
+from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.classifier import Classifier
+from lla_fusion_ros.engine import FusionEngine, Observation
+from lla_fusion_ros.fusion import fusers, make_fuser
+from lla_fusion_ros.fusion.base import Fuser, state_bytes
+from lla_fusion_ros.settings import FusionSettings
+from lla_fusion_ros.views import Views
+
+CLASSES, WIDTH = 43, 84
+LENGTHS = (1, 10, 100, 1000)
+TRACKS = (1, 10, 100)
+STEPS = 10  # further views over which the cost at a length is measured: a multiple of what is periodic
+CYCLE = 30  # different views of each track
+
+
+class Workload:
+    """The bundle and views that all fusers are measured on."""
+
+    def __init__(self, default_fuser: str) -> None:
+        self.bundle = random_bundle(CLASSES, WIDTH, default_fuser=default_fuser, warnings=True)
+        tracks = random_tracks(max(TRACKS), CYCLE, self.bundle.posterior(), seed=2)
+        self._views = [Views(tracks.logits[:, step], tracks.features[:, step]) for step in range(CYCLE)]
+
+    def views(self, step: int, tracks: int) -> Views:
+        return self._views[step % CYCLE].take(slice(tracks))
+
+
+def measure_fusion(default_fuser: str, rounds: int, quick: bool = False) -> Iterator[dict[str, Any]]:
+    """Records of the `fusion` section: first the default fuser with tracks and warnings, then every fuser."""
+    load = Workload(default_fuser)
+    lengths = (1, 10, 1000) if quick else LENGTHS
+    for tracks in TRACKS:
+        forward = _forward(load.bundle, tracks, rounds)
+        calls = {f"L{length}": _EngineAt(load, tracks, length) for length in lengths}
+        timed = interleaved(calls, rounds, least=0.0)
+        for length in lengths:
+            yield {
+                "fuser": default_fuser,
+                "default": True,
+                "with_warnings": True,
+                **_record(timed, length, tracks, forward),
+                "bytes_per_track": calls[f"L{length}"].bytes_per_track(),
+            }
+    for name in sorted(fusers()):
+        for tracks in TRACKS[1:2] if quick else TRACKS:
+            forward = _forward(load.bundle, tracks, rounds)
+            fuser = make_fuser(name, load.bundle.posterior(), None)
+            states = {f"L{length}": _FuserAt(load, fuser, tracks, length) for length in lengths}
+            timed = interleaved(states, max(rounds // 4, 3), least=0.0)
+            for length in lengths:
+                yield {
+                    "fuser": name,
+                    "default": False,
+                    "with_warnings": False,
+                    **_record(timed, length, tracks, forward),
+                    "bytes_per_track": states[f"L{length}"].bytes_per_track(),
+                }
+
+
+def steps(length: int) -> int:
+    """Views of each track in one turn; of a track that begins there is only the first."""
+    return 1 if length == 1 else STEPS
+
+
+def _record(timed: Rounds, length: int, tracks: int, forward: float) -> dict[str, Any]:
+    cost = timed.cost(f"L{length}").median / (steps(length) * tracks)  # seconds per view
+    per_view = {name: values / steps(int(name[1:])) for name, values in timed.seconds.items()}
+    return {
+        "L": length,
+        "tracks": tracks,
+        "ratio_forward": float(f"{cost / forward:.4g}"),
+        **Rounds(per_view).ratio(f"L{length}", "L10").record("ratio_L10"),
+        "us_per_view": round(1e6 * cost, 2),
+        "forward_us_per_view": round(1e6 * forward, 2),
+    }
+
+
+def _forward(bundle: Bundle, tracks: int, rounds: int) -> float:
+    """CPU seconds per view of the networks alone, on as many crops as there are tracks."""
+    classify, crops = Classifier(bundle, "cpu"), random_crops(tracks)
+    return (
+        interleaved({"forward": lambda: classify(crops)}, max(rounds // 2, 3)).cost("forward").median / tracks
+    )
+
+
+class _EngineAt:
+    """STEPS frames through the engine, from tracks of a given length on."""
+
+    def __init__(self, load: Workload, tracks: int, length: int) -> None:
+        self._load, self._tracks, self._length = load, tracks, length
+        self._ids = tuple(f"{number:04d}" for number in range(tracks))
+        settings = FusionSettings(restart_on_switch=False, max_age=0.0)  # lengths stay what they should be
+        self._engine = FusionEngine(load.bundle, settings)
+        self._step = 0
+        self._grow()
+
+    def prepare(self) -> None:
+        """Short tracks begin again, so that they stay short."""
+        if self._length <= STEPS:
+            self._engine.reset()
+            self._grow()
+
+    def _grow(self) -> None:
+        for _ in range(self._length - 1):
+            self._frame()
+
+    def _frame(self) -> None:
+        self._step += 1
+        views = self._load.views(self._step, self._tracks)
+        self._engine.update(Observation("camera", self._step * 100_000_000, self._ids, views))
+
+    def __call__(self) -> None:
+        for _ in range(steps(self._length)):
+            self._frame()
+
+    def bytes_per_track(self) -> int:
+        return self._engine.bytes_per_track()
+
+
+class _FuserAt:
+    """Updates and predictions of one fuser from a state of a given length."""
+
+    def __init__(self, load: Workload, fuser: Fuser, tracks: int, length: int) -> None:
+        self._load, self._fuser, self._tracks, self._length = load, fuser, tracks, length
+        self._state = fuser.initial(tracks)
+        for step in range(length - 1):
+            self._state = fuser.update(self._state, load.views(step, tracks))
+
+    def __call__(self) -> None:
+        for step in range(steps(self._length)):
+            state = self._fuser.update(self._state, self._load.views(step, self._tracks))
+            self._fuser.predict(state)
+
+    def bytes_per_track(self) -> int:
+        return round(state_bytes(self._state) / self._tracks)

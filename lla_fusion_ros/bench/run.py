@@ -1,0 +1,136 @@
+"""All sections of the benchmark, one after the other, into one JSON document."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lla_fusion_ros.bench.machine import machine
+
+SECTIONS = ("prediction", "laplace_torch", "fusion", "replay", "live", "fit", "startup")
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class BenchOptions:
+    """What a user may set.
+
+    Attributes:
+        sections: which to run, of SECTIONS.
+        model: bundle for replay, live and startup: a path or the name of one that ships.
+        quick: fewer rounds and cases: a look, not a measurement.
+        threads: of torch.
+    """
+
+    sections: tuple[str, ...]
+    model: str = "signworld"
+    quick: bool = False
+    threads: int = 1
+
+
+def run_bench(
+    options: BenchOptions,
+    document: Document,
+    progress: Callable[[str, int], None],
+    save: Callable[[Document], None],
+) -> list[str]:
+    """Fill `document` section by section and save it after each; what could not be run, as sentences."""
+    import torch
+
+    from lla_fusion_ros.errors import LlaFusionError
+
+    torch.set_num_threads(options.threads)
+    notes = []
+    for name in (section for section in SECTIONS if section in options.sections):
+        facts = machine(options.threads)
+        begun = time.monotonic()
+        progress(name, 0)
+        try:
+            records = []
+            for record in _records(name, options):
+                records.append(record)
+                progress(name, len(records))
+        except LlaFusionError as error:
+            notes.append(f"{name} was left out: {error}")
+            continue
+        if name == "laplace_torch":
+            document[name], document["fit_laplace_torch"] = records[0]["records"], records[0]["fit"]
+        else:
+            document[name] = records
+        facts |= {"quick": options.quick, "seconds": round(time.monotonic() - begun, 1)}
+        document.setdefault("measured", {})[name] = facts
+        save(document)
+    return notes
+
+
+def _records(name: str, options: BenchOptions) -> Iterator[dict[str, Any]]:
+    """The records of one section."""
+    quick = options.quick
+    if name == "prediction":
+        from lla_fusion_ros.bench.prediction import measure_prediction
+
+        return measure_prediction(5 if quick else 25, quick)
+    if name == "fusion":
+        from lla_fusion_ros.bench.fusion import measure_fusion
+        from lla_fusion_ros.bundle import load_bundle
+        from lla_fusion_ros.resources import find_model
+
+        default = load_bundle(find_model(options.model)).meta.default_fuser
+        return measure_fusion(default, 5 if quick else 15, quick)
+    if name == "fit":
+        from lla_fusion_ros.bench.fit import measure_fit
+
+        return measure_fit(1 if quick else 3, quick)
+    if name == "laplace_torch":
+        from lla_fusion_ros.bench.laplace_torch import measure_laplace_torch
+
+        return iter([measure_laplace_torch(5 if quick else 15, 2_000 if quick else 10_000)])
+    return _end_to_end(name, options)
+
+
+def _end_to_end(name: str, options: BenchOptions) -> Iterator[dict[str, Any]]:
+    from lla_fusion_ros.bench.bag import six_camera_bag
+    from lla_fusion_ros.bundle import load_bundle
+    from lla_fusion_ros.resources import find_model
+
+    quick = options.quick
+    model = find_model(options.model).resolve()
+    bag = six_camera_bag(1.0 if quick else 4.0)
+    if name == "replay":
+        from lla_fusion_ros.bench.replay import measure_replay
+
+        return measure_replay(bag, load_bundle(model), 2 if quick else 5)
+    from lla_fusion_ros.bench.live import measure_live, measure_startup
+
+    if name == "live":
+        return measure_live(bag, str(model), 2.0 if quick else 8.0, 1 if quick else 3)
+    return measure_startup(bag, str(model), 1 if quick else 3)
+
+
+def read_document(path: Path | None) -> Document:
+    """What an earlier run left in the file; sections not run now are kept."""
+    if path is None or not path.exists():
+        return {}
+    found: Document = json.loads(path.read_text())
+    return found
+
+
+def write_document(document: Document, path: Path) -> None:
+    """Whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    lines = ["{"]
+    for number, (key, value) in enumerate(document.items()):
+        comma = "," if number < len(document) - 1 else ""
+        if isinstance(value, list):  # one record a line: differences between runs can be read
+            rows = ",\n  ".join(json.dumps(record) for record in value)
+            lines.append(f' "{key}": [\n  {rows}\n ]{comma}')
+        else:
+            lines.append(f' "{key}": {json.dumps(value, indent=2)}{comma}')
+    part.write_text("\n".join([*lines, "}"]) + "\n")
+    os.replace(part, path)
