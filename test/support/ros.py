@@ -16,7 +16,7 @@ ros_graph
       node(name, **options) -> Node                  a plain node, for publishing and asking
       add(node) -> node                              put a node under test on the executor
       collect(node, type, topic, qos=10) -> list     fills with the received messages while the test waits
-      spin_until(condition, timeout=60, what="…")
+      spin_until(condition, timeout=120, what="…")
       publish_until(publisher, message, condition)   publish again and again until it has had its effect
       wait_for_node(name), wait_for_subscribers(publisher, n=1), wait_for_publishers(node, topic, n=1)
       call(node, type, service_name, request) -> response

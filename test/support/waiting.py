@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 # Only a stuck test comes near this; a loaded two-core machine needs room.
-DEFAULT_TIMEOUT = 60.0
+DEFAULT_TIMEOUT = 120.0
 
 
 def wait_for(
