@@ -128,6 +128,13 @@ class MeasuredViews(Views):
             return np.asarray(self.variance, np.float64)
         return self.posterior.variance(self.bounded_features)
 
+    def top_variance(self, prior: float | None = None) -> np.ndarray:
+        """Laplace variance of the most probable class; `prior` as below, None: as calibrated.  [t, c]"""
+        if prior is None and self.variance is not None:
+            return np.take_along_axis(self.laplace_variance, self.top[:, None, None], axis=-1)[..., 0]
+        posterior = self.posterior if prior is None else posterior_under(self.posterior, prior)
+        return posterior.variance_of(self.bounded_features, self.top)
+
     @cached_property
     def _under(self) -> dict[float, np.ndarray]:
         return {}

@@ -19,8 +19,8 @@ def _of_top(views: MeasuredViews, array: np.ndarray) -> np.ndarray:
     return np.take_along_axis(array, views.top[:, None, None], axis=-1)[..., 0]
 
 
-def _log_of_top(views: MeasuredViews, variance: np.ndarray) -> np.ndarray:
-    return np.log(np.maximum(_of_top(views, variance), 1e-12)).mean(axis=1)
+def _log_variance(views: MeasuredViews, prior: float | None = None) -> np.ndarray:
+    return np.log(np.maximum(views.top_variance(prior), 1e-12)).mean(axis=1)
 
 
 # Name -> value per view [t]. All are free of the gauge; none looks at another view.
@@ -28,7 +28,7 @@ QUALITY: dict[str, Callable[[MeasuredViews], np.ndarray]] = {
     "entropy": lambda v: v.entropy,
     "energy": lambda v: v.energy,
     "log_norm": lambda v: v.feature_norm,
-    "log_variance": lambda v: _log_of_top(v, v.laplace_variance),
+    "log_variance": _log_variance,
     "margin": _margin,
     "top_logit": lambda v: _of_top(v, v.centred).mean(axis=1),
     "top_spread": lambda v: _of_top(v, v.centred).std(axis=1),
@@ -51,5 +51,5 @@ def quality(
     """
     columns = [QUALITY[name](views) for name in names if prior is None or name != "log_variance"]
     if prior is not None and "log_variance" in names:
-        columns.insert(names.index("log_variance"), _log_of_top(views, views.variance_under(prior)))
+        columns.insert(names.index("log_variance"), _log_variance(views, prior))
     return np.stack(columns, axis=-1)

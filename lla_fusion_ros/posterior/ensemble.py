@@ -122,6 +122,20 @@ class EnsemblePosterior:
         squares = np.einsum("cnmd,cnmd->ncm", prints, prints)
         return self.temperature * squares.reshape(*features.shape[:-1], self.classes)
 
+    def variance_of(self, features: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """The variance of one class of each view, at 1 / classes of the work.
+
+        [n, networks, features], [n] int -> [n, networks]
+        """
+        flat = self._networks_first(features)
+        blocks = self._whitening.reshape(self.networks, self.features, self.classes, self.features)
+        out = np.empty((len(features), self.networks))
+        for chosen in np.unique(classes):
+            rows = np.flatnonzero(classes == chosen)
+            prints = np.matmul(flat[:, rows], blocks[:, :, chosen])
+            out[rows] = np.einsum("cnd,cnd->nc", prints, prints)
+        return self.temperature * out
+
     @cached_property
     def single_variance(self) -> SingleVariance:
         """The same in float32, several times as fast: for every frame.  [n, networks, features]"""

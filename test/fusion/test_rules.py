@@ -178,6 +178,14 @@ def test_there_are_twelve_signs_and_variance_is_only_computed_when_used() -> Non
     assert "laplace_variance" not in vars(views)
 
 
+@pytest.mark.parametrize("prior", [None, 0.1])
+def test_the_variance_of_the_first_class_is_that_of_all_classes_there(prior) -> None:
+    views = measured(make_views(POSTERIOR, 7), POSTERIOR)
+    everything = views.laplace_variance if prior is None else views.variance_under(prior)
+    expected = everything[np.arange(7), :, views.top]
+    np.testing.assert_allclose(views.top_variance(prior), expected, rtol=1e-12)
+
+
 def test_views_bring_their_own_variance() -> None:
     view = Views(VIEWS[0].logits, VIEWS[0].features, np.full(VIEWS[0].logits.shape, 2.5))
     fuser = make_fuser("ella_mixture", POSTERIOR)
