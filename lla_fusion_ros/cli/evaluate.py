@@ -37,6 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="test: the tracks the bundle kept aside when it was trained on this data; all: every track of "
         "the folder (default: test where the bundle was trained on this folder, else all)",
     )
+    data.add_argument(
+        "--started-from",
+        metavar="BUNDLE",
+        help="leave out the tracks that this bundle, whose networks training began with, was trained on",
+    )
     data.add_argument("--ood-dataset", metavar="NAME", help="a data set that plays the outside world")
     data.add_argument("--ood-root", metavar="DIR", help="its folder")
     what = parser.add_argument_group("what to score")
@@ -118,13 +123,16 @@ def _options(args: argparse.Namespace) -> Options:
 def _selection(args: argparse.Namespace, bundle: Bundle, tracks: Any) -> Selection:
     from dataclasses import replace
 
+    from lla_fusion_ros.bundle import load_bundle
     from lla_fusion_ros.datasets import load_dataset
     from lla_fusion_ros.errors import InputError
-    from lla_fusion_ros.evaluation.selection import all_outside, select_tracks
+    from lla_fusion_ros.evaluation.selection import all_outside, select_tracks, without_training_tracks
 
     split = args.split or ("test" if bundle.meta.dataset.get("digest") == tracks.digest else "all")
     args.split = split
     selection = select_tracks(bundle, tracks, split)
+    if args.started_from:
+        selection = without_training_tracks(selection, tracks, load_bundle(args.started_from))
     if args.ood_root and not args.ood_dataset:
         raise InputError("--ood-root needs --ood-dataset: the name of the data set in that folder")
     if not args.ood_dataset:
