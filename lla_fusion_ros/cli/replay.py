@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import asdict
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,10 +96,9 @@ def _fusers(text: str) -> list[str]:
 
 
 def _as_dict(outcome: Outcome) -> dict[str, object]:
-    result = asdict(outcome.result)
     return {
-        **result,
-        "cameras": list(outcome.result.cameras),
+        # not asdict, which takes a Counter apart
+        **{each.name: getattr(outcome.result, each.name) for each in fields(outcome.result)},
         "fuser": outcome.fuser,
         "views_per_second": outcome.result.views / max(outcome.result.seconds, 1e-9),
         "scores": None if outcome.scores is None else outcome.scores.as_dict(),

@@ -72,7 +72,13 @@ class OutputFolder:
         self.fuser = options.fusion.fuser or bundle.meta.default_fuser
         self.truth = None if wanted.truth is None else read_truth(wanted.truth)
         self.timelines = TimelineSink(self.truth, options.fusion.track_id_scope)
-        self._scorer: ScoreSink | None = None
+        # whatever is wrong with fusers or truth is said before anything is written
+        bundle.fuser(self.fuser, options.fusion.window)
+        self._scorer = (
+            None
+            if self.truth is None
+            else ScoreSink(self.truth, self._bundle, self._options.fusion, wanted.compare)
+        )
         self.sinks: list[Sink] = []
 
     def __enter__(self) -> OutputFolder:
@@ -102,8 +108,7 @@ class OutputFolder:
             self.sinks.append(self._stack.enter_context(CsvSink(self._files[-1], self._bundle.class_names)))
         if wanted.report:
             self.sinks.append(self.timelines)
-        if self.truth is not None:
-            self._scorer = ScoreSink(self.truth, self._bundle, self._options.fusion, wanted.compare)
+        if self._scorer is not None:
             self.sinks.append(self._scorer)
 
     def finish(self, result: ReplayResult, notes: Sequence[str]) -> Outcome:
