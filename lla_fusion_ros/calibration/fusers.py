@@ -43,14 +43,15 @@ class MeasuredTracks:
         return float(np.mean([nll(pmf, self.labels(length)) for length, pmf in results.items()]))
 
     def loss(self, fuser: Fuser, lengths: Sequence[int] = LENGTHS) -> float:
-        """The NLL with Platt's smoothed targets: among n + 2 objects one may be of another class.
+        """The NLL with Platt's smoothed targets: among n + 2 predictions one may be of another class.
 
-        Where all n validation objects are right, the plain NLL falls for ever as the pmf gets sharper, and
-        the first wrong track on the road would be wrong with certainty.
+        Where all n are right, the plain NLL falls for ever as the pmf gets sharper, and the first wrong track on
+        the road would be wrong with certainty. Where some are wrong, the smoothing hardly changes the fit.
         """
-        wrong = 1.0 / (len(np.unique(self.tracks.source)) + 2)
+        results = self.fused(fuser, lengths)
+        wrong = 1.0 / (sum(map(len, results.values())) + 2)
         losses = []
-        for length, pmf in self.fused(fuser, lengths).items():
+        for length, pmf in results.items():
             log_pmf = np.log(np.maximum(pmf, 1e-12))
             right = log_pmf[np.arange(len(pmf)), self.labels(length)]
             others = (log_pmf.sum(axis=1) - right) / (pmf.shape[1] - 1)
@@ -117,7 +118,7 @@ def _search(
         np.array([_unit(scalar, scalar.start) for scalar in scalars]),
         method="L-BFGS-B",
         bounds=[(0.0, 1.0)] * len(names),
-        options={"maxiter": 25, "eps": 1e-3, "ftol": 1e-5},
+        options={"maxiter": 40, "eps": 1e-3, "ftol": 1e-7},
     )
     return values(found.x)
 
