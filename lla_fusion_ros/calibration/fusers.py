@@ -45,8 +45,8 @@ class MeasuredTracks:
     def loss(self, fuser: Fuser, lengths: Sequence[int] = LENGTHS) -> float:
         """The NLL with Platt's smoothed targets: among n + 2 predictions one may be of another class.
 
-        Where all n are right, the plain NLL falls for ever as the pmf gets sharper, and the first wrong track on
-        the road would be wrong with certainty. Where some are wrong, the smoothing hardly changes the fit.
+        Where all n are right, the plain NLL falls for ever as the pmf gets sharper, and the first wrong track
+        on the road would be wrong with certainty. Where some are wrong, the smoothing hardly changes the fit.
         """
         results = self.fused(fuser, lengths)
         wrong = 1.0 / (sum(map(len, results.values())) + 2)
