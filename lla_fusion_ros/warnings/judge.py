@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from lla_fusion_ros.settings import FusionSettings
+from lla_fusion_ros.warnings.alarm import RATES
 from lla_fusion_ros.warnings.monitor import Findings
 from lla_fusion_ros.warnings.verdict import REASONS, Level
 
 HYSTERESIS = 2.0  # a warning ends when the share is this many times the rate at which it began
 ERROR_FACTOR = 0.1  # ten times rarer than a warning is an error
+LIFE = 30  # views of the tracks that thresholds are measured on
+RAREST = 1.001 * RATES[-1]  # no share is smaller than the last rate of an AlarmTable
 HOLD = 5  # views for which an identity switch stays visible after the track began anew
 
 
@@ -25,11 +28,15 @@ def raised_reasons(
 ) -> np.ndarray:
     """Which reasons hold now; one that held before ends only when its sign is clearly gone.
 
+    The tests of the last few views get a new chance to err with every view: a track longer than LIFE is held
+    to a rate that is as much smaller, so that the rate remains one per track. The out-of-distribution score
+    settles instead of trying again.
     views [t] fused so far, warned [t, reasons] bool as of the last view -> [t, reasons] bool
     """
-    shares = shares_of(findings)
-    limit = rates(settings) * np.where(warned, HYSTERESIS, 1.0)
-    raised = shares <= limit
+    limit = np.tile(rates(settings), (len(views), 1))
+    limit[:, 1:] *= np.minimum(1.0, LIFE / np.maximum(views, 1))[:, None]
+    limit = np.maximum(limit * np.where(warned, HYSTERESIS, 1.0), RAREST)
+    raised = shares_of(findings) <= limit
     raised[:, 0] &= views >= settings.min_views
     return raised
 
