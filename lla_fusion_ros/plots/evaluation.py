@@ -14,18 +14,7 @@ from lla_fusion_ros.metrics import pr_curve, reliability, roc_curve
 from lla_fusion_ros.plots.style import COLOURS, INSIDE, OUTSIDE, figure
 
 DASHES = ("-", "--", ":")
-SHOWN = (
-    "last",
-    "vote",
-    "mean_pmf",
-    "product",
-    "log_odds",
-    "ema",
-    "pool",
-    "wls_robust",
-    "hybrid",
-    "reliability",
-)
+SHOWN = ("pool", "mean_pmf", "vote", "log_odds", "ema", "product", "last")  # behind the default
 
 
 def against_length(
@@ -45,6 +34,8 @@ def against_length(
                 axis.minorticks_off()
                 if score == "nll":
                     axis.set_yscale("log")
+                    values = [r["nll"] for r in results if r["fuser"] in fusers and r["C"] == networks]
+                    axis.set_ylim(0.8 * min(values), 1.2 * max(values))  # intervals may reach down to zero
             axes[0, column].set_title(f"{regime} tracks, {networks} network{'s' * (networks > 1)}")
             axes[1, column].set_xlabel("frames fused, L")
         axes[0, 0].set_ylabel("accuracy")
@@ -67,11 +58,12 @@ def _line(
     )
     lengths = [r["L"] for r in chosen]
     colour, dash = COLOURS[index % len(COLOURS)], DASHES[index // len(COLOURS) % len(DASHES)]
-    axis.plot(
-        lengths, [r[score] for r in chosen], dash, color=colour, marker="o", ms=2.5, lw=1.3, label=fuser
-    )
-    low, high = zip(*(r[f"{score}_interval"] for r in chosen), strict=True)
-    axis.fill_between(lengths, low, high, color=colour, alpha=0.08, lw=0)
+    values = [r[score] for r in chosen]
+    width = 2.2 if index == 0 else 1.2
+    axis.plot(lengths, values, dash, color=colour, marker="o", ms=2.5, lw=width, label=fuser)
+    if index < 2:  # the default and its opponent; more bands would hide the lines
+        low, high = zip(*(r[f"{score}_interval"] for r in chosen), strict=True)
+        axis.fill_between(lengths, low, high, color=colour, alpha=0.12, lw=0)
 
 
 def reliability_diagram(pmfs: dict[str, np.ndarray], label: np.ndarray, title: str, path: Path) -> None:
@@ -182,4 +174,6 @@ def survivor(alone: Fused, fused: Fused, labels: np.ndarray, found: tuple[int, i
         axis.axvline(frame + 1, color="0.7", lw=6, alpha=0.5, zorder=0)
         axis.set(xlabel="frame", ylabel="probability", ylim=(-0.02, 1.02))
         axis.set_title(f"frame {frame + 1} is wrong with probability {alone.pmf[track, frame].max():.2f}")
-        axis.legend(fontsize=7)
+        axis.legend(
+            fontsize=7, ncols=2, loc="center", bbox_to_anchor=(0.6, 0.55), frameon=True, framealpha=0.85
+        )
