@@ -31,7 +31,7 @@ def test_a_killed_node_comes_back_and_signals_during_work_end_it_cleanly(ros_gra
     fused = ros_graph.collect(node, Detection2DArray, "/fused_classes", QoSProfile(depth=100))
     camera = CameraOnGraph(node, "camera")
     image = np.random.default_rng(0).integers(0, 255, (60, 80, 3), np.uint8)
-    ids, boxes = [str(index) for index in range(100)], np.tile([20.0, 20, 16, 16], (100, 1))
+    ids, boxes = [str(index) for index in range(20)], np.tile([20.0, 20, 16, 16], (20, 1))
     step = 0
 
     def drive_until_fused() -> None:
@@ -45,9 +45,11 @@ def test_a_killed_node_comes_back_and_signals_during_work_end_it_cleanly(ros_gra
         while not fused:
             camera.send(START + step * SECOND // 10, image, ids, boxes)
             step += 1
-            ros_graph._spin_once()
+            for _ in range(10):  # at a pace that a busy machine can follow
+                if not fused:
+                    ros_graph._spin_once()
         assert stamp_of(fused[0]) >= first  # nothing of an earlier life
-        assert all(len(message.detections) == 100 for message in fused)
+        assert all(len(message.detections) == 20 for message in fused)
 
     for sig, code in ((signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 0)):
         process = ros_process(PERCEPTION, params={"model": model}, name=sig.name)
