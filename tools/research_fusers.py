@@ -44,9 +44,7 @@ def variants(bundle: Bundle, validation: TrackViews, transfer: Bundle | None) ->
     """Fit one variant after the other; `pool` comes first."""
     posterior = bundle.posterior()
     measured = measure_tracks(posterior, validation)
-    for name in ("pool", "reliability", "hybrid", "wls_robust", "ella_mixture"):
-        values = fit_fuser(name, posterior, measured, weight_prior=bundle.meta.weight_prior)
-        yield f"`{name}`", name, dict(values)
+    yield "`pool`", "pool", dict(fit_fuser("pool", posterior, measured))
     tracks = FitTracks(validation.logits, validation.features, validation.steps, validation.label)
 
     def learned(**options: Any) -> dict[str, Any]:
@@ -75,6 +73,7 @@ def variants(bundle: Bundle, validation: TrackViews, transfer: Bundle | None) ->
         borrowed = {**full, "theta": theta}
         title = f"`reliable_pool` with the weights θ of {Path(transfer.source).stem}, scalars as fitted here"
         yield title, "reliable_pool", borrowed
+    yield "`reliability`", "reliability", dict(fit_fuser("reliability", posterior, measured))
 
 
 def scored(
@@ -90,7 +89,8 @@ def scored(
     return scores
 
 
-def study(bundle: Bundle, args: argparse.Namespace) -> dict[str, Any]:
+def study(bundle: Bundle, args: argparse.Namespace) -> None:
+    """Write the table after every variant, so that a long study can be read before it ends."""
     made = bundle.meta.dataset
     tracks = load_dataset(args.dataset, args.root)
     if tracks.digest != made["digest"]:
@@ -104,6 +104,11 @@ def study(bundle: Bundle, args: argparse.Namespace) -> dict[str, Any]:
     test = {regime: outputs(splits.test, regime, TEST_SEED) for regime in REGIMES}
     draws = Resamples.draw(len(splits.test.tracks))
     transfer = None if args.transfer is None else load_bundle(args.transfer)
+    note = (
+        f"{Path(bundle.source).stem}: {bundle.networks} networks, {len(splits.validation.tracks)} validation "
+        f"tracks under {len(VALIDATION_SEEDS)} draws of each regime, {len(splits.test.tracks)} test tracks; "
+        f"the variance among the signs is taken under the prior {SIGN_PRIOR:g}."
+    )
     rows: list[list[Any]] = []
     opponent: list[TrackScores] = []
     for variant in variants(bundle, fitted_on, transfer):
@@ -114,12 +119,15 @@ def study(bundle: Bundle, args: argparse.Namespace) -> dict[str, Any]:
         accuracy, nll = hard.correct.mean(), hard.nll.mean()
         rows.append([variant[0], f"{ratio:.3f} [{low:.3f}, {high:.3f}]", f"{accuracy:.3f} / {nll:.3f}"])
         print(*rows[-1], sep="   ", file=sys.stderr, flush=True)
-    note = (
-        f"{Path(bundle.source).stem}: {bundle.networks} networks, {len(splits.validation.tracks)} validation "
-        f"tracks under {len(VALIDATION_SEEDS)} draws of each regime, {len(splits.test.tracks)} test tracks; "
-        f"the variance among the signs is taken under the prior {SIGN_PRIOR:g}."
-    )
-    return {"header": ["fuser", "NLL / pool, L ≥ 10", "hard L=10"], "rows": rows, "note": note}
+        table = {"header": ["fuser", "NLL / pool, L ≥ 10", "hard L=10"], "rows": rows, "note": note}
+        write_table(args.json, "ideas", table)
+
+
+def write_table(file: Path, key: str, table: dict[str, Any]) -> None:
+    document = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    document[key] = table
+    document["command"] = shlex.join(["python", *sys.argv])
+    file.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def main() -> int:
@@ -134,11 +142,7 @@ def main() -> int:
     )
     parser.add_argument("--json", type=Path, required=True, help="results; other tables in the file are kept")
     args = parser.parse_args()
-    table = study(load_bundle(args.bundle), args)
-    document = json.loads(args.json.read_text(encoding="utf-8")) if args.json.is_file() else {}
-    document["ideas"] = table
-    document["command"] = shlex.join(["python", *sys.argv])
-    args.json.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    study(load_bundle(args.bundle), args)
     return 0
 
 
