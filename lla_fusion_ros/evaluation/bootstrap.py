@@ -35,6 +35,18 @@ class Resamples:
         return np.abs(self.counts @ gaps).sum(axis=1) / self.counts.sum(axis=1)
 
 
+def ece_if_calibrated(confidence: np.ndarray, draws: int = 200, seed: int = 0) -> float:
+    """The ECE that so few tracks show on average when every confidence is exactly right.   [tracks]
+
+    Bins of a few tracks are never met exactly, so that a measured ECE below this is no sign of anything.
+    """
+    rng = np.random.default_rng(seed)
+    once = Resamples(np.ones((1, len(confidence))))
+    return float(
+        np.mean([once.ece(confidence, rng.random(len(confidence)) < confidence) for _ in range(draws)])
+    )
+
+
 def interval(samples: np.ndarray, level: float = 0.95) -> list[float]:
     """The central interval of resampled scores: [low, high]."""
     tail = 50 * (1 - level)

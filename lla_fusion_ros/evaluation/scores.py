@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lla_fusion_ros.evaluation.bootstrap import Resamples, interval
+from lla_fusion_ros.evaluation.bootstrap import Resamples, ece_if_calibrated, interval
 from lla_fusion_ros.evaluation.fused import Fused
 from lla_fusion_ros.metrics import LOWEST_PROBABILITY, ece, flips, frames_to_settle
 
@@ -64,6 +64,7 @@ def result_record(
         record[name] = float(values.mean())
         record[f"{name}_interval"] = interval(draws.means(values))
     record["ece"] = float(ece(pmf, label))
+    record["ece_if_calibrated"] = ece_if_calibrated(scores.confidence)
     record["ece_interval"] = interval(draws.ece(scores.confidence, scores.correct))
     if opponent is not None:
         record[f"nll_minus_{OPPONENT}"] = float((scores.nll - opponent.nll).mean())

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lla_fusion_ros.evaluation.bootstrap import Resamples, interval
+from lla_fusion_ros.evaluation.bootstrap import Resamples, ece_if_calibrated, interval
 from lla_fusion_ros.metrics import ece
 
 
@@ -27,6 +27,13 @@ def test_a_resampled_ece_is_the_ece_of_the_resampled_tracks():
     for counts, value in zip(draws.counts, draws.ece(pmf.max(axis=1), correct), strict=True):
         rows = np.repeat(np.arange(40), counts.astype(int))
         assert value == pytest.approx(ece(pmf[rows], label[rows]))
+
+
+def test_exact_confidences_show_an_ece_too_and_less_of_it_on_more_tracks():
+    few, many = np.full(50, 0.8), np.full(5000, 0.8)
+    assert 0.02 < ece_if_calibrated(few) < 0.09
+    assert ece_if_calibrated(many) < 0.01
+    assert ece_if_calibrated(np.ones(50)) == 0
 
 
 def test_intervals_cover_the_truth_about_as_often_as_they_say():
