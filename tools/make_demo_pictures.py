@@ -1,4 +1,4 @@
-"""Pictures of the docs from a finished demo: docs/images/demo.gif and, with Chromium, docs/images/report.png.
+"""Pictures of the docs from a finished demo: demo.gif, demo.jpg and, with Chromium, report.png.
 
 lla-fusion demo --out demo_out && python tools/make_demo_pictures.py demo_out docs/images
 """
@@ -18,17 +18,18 @@ import numpy as np
 from PIL import Image
 
 LARGEST = 290_000  # bytes; pictures of the repository stay small
-GIF_WIDTH, GIF_SECONDS = 560, 0.3
+GIF_SECONDS = 0.4
 # Moments of the drive worth a look: the unknown object, dusk, the identity switch, the silent camera.
-SPANS = ((4.4, 6.6), (12.0, 14.4), (16.4, 18.0), (20.5, 22.0))
+MOMENTS = (5.6, 13.2, 17.3, 21.4)
+GIF_SPANS = ((4.4, 6.4), (16.4, 18.4))
 WINDOW = (900, 1500)
 
 
-def demo_gif(video: Path, target: Path) -> None:
-    """A few seconds of the video, as small as need be."""
+def frames_at(video: Path, seconds: list[float]) -> list[np.ndarray]:
+    """Frames of the video at these moments."""
     capture = cv2.VideoCapture(str(video))
     rate = capture.get(cv2.CAP_PROP_FPS)
-    wanted = [round(second * rate) for start, stop in SPANS for second in np.arange(start, stop, GIF_SECONDS)]
+    wanted = {round(second * rate) for second in seconds}
     frames = []
     index = 0
     while True:
@@ -40,27 +41,39 @@ def demo_gif(video: Path, target: Path) -> None:
         index += 1
     if not frames:
         sys.exit(f"'{video}' holds no frame of the wanted moments")
-    for colours, width in ((64, GIF_WIDTH), (48, 480), (32, 420), (24, 360), (16, 320)):
+    return frames
+
+
+def demo_jpg(video: Path, target: Path) -> None:
+    """Four moments below each other, both cameras."""
+    picture = np.concatenate(frames_at(video, list(MOMENTS)), axis=0)
+    for quality in (88, 80, 70, 60):
+        data = cv2.imencode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, quality])[1].tobytes()
+        if len(data) <= LARGEST:
+            break
+    target.write_bytes(data)
+
+
+def demo_gif(video: Path, target: Path) -> None:
+    """A few seconds of the first camera, as small as need be."""
+    seconds = [float(at) for start, stop in GIF_SPANS for at in np.arange(start, stop, GIF_SECONDS)]
+    # noise costs most of a GIF's bytes
+    frames = [cv2.medianBlur(frame[:, : frame.shape[1] // 2], 3) for frame in frames_at(video, seconds)]
+    for colours, width in ((64, 480), (48, 480), (40, 420), (32, 400), (24, 360)):
         height = round(frames[0].shape[0] * width / frames[0].shape[1])
-        small = [
-            Image.fromarray(
-                cv2.cvtColor(cv2.resize(f, (width, height), interpolation=cv2.INTER_AREA), cv2.COLOR_BGR2RGB)
-            ).quantize(colours, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
-            for f in frames
-        ]
+        small = [_quantized(frame, (width, height), colours) for frame in frames]
         buffer = io.BytesIO()
-        small[0].save(
-            buffer,
-            "GIF",
-            save_all=True,
-            append_images=small[1:],
-            duration=round(1000 * GIF_SECONDS),
-            loop=0,
-            optimize=True,
-        )
+        first, *others = small
+        pace = round(1000 * GIF_SECONDS)
+        first.save(buffer, "GIF", save_all=True, append_images=others, duration=pace, loop=0, optimize=True)
         if buffer.tell() <= LARGEST:
             break
     target.write_bytes(buffer.getvalue())
+
+
+def _quantized(frame: np.ndarray, size: tuple[int, int], colours: int) -> Image.Image:
+    small = cv2.cvtColor(cv2.resize(frame, size, interpolation=cv2.INTER_AREA), cv2.COLOR_BGR2RGB)
+    return Image.fromarray(small).quantize(colours, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
 
 
 def report_png(report: Path, target: Path) -> None:
@@ -90,8 +103,9 @@ def main() -> None:
     parser.add_argument("images", type=Path, help="where the pictures go")
     args = parser.parse_args()
     demo_gif(args.demo / "annotated.mp4", args.images / "demo.gif")
+    demo_jpg(args.demo / "annotated.mp4", args.images / "demo.jpg")
     report_png(args.demo / "report.html", args.images / "report.png")
-    for name in ("demo.gif", "report.png"):
+    for name in ("demo.gif", "demo.jpg", "report.png"):
         if (args.images / name).exists():
             print(f"{args.images / name}: {(args.images / name).stat().st_size / 1e3:.0f} kB")
 

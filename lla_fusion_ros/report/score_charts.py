@@ -11,20 +11,20 @@ from lla_fusion_ros.metrics import Reliability
 from lla_fusion_ros.report import svg
 from lla_fusion_ros.report.timeline import Timeline
 
-_SIDE, _PAD = 190.0, 34.0
+_SIDE, _PAD, _TOP = 190.0, 34.0, 14.0
 ROW = 13.0
 
 
 def reliability_svg(table: Reliability, title: str, ece: float) -> str:
     """Accuracy against confidence; the area of a dot grows with the number of views in its bin."""
     parts = [
-        svg.rect(_PAD, 8, _SIDE, _SIDE, 'class="plot"'),
-        f'<line class="ideal" x1="{_PAD:g}" y1="{8 + _SIDE:g}" x2="{_PAD + _SIDE:g}" y2="8"/>',
+        svg.rect(_PAD, _TOP, _SIDE, _SIDE, 'class="plot"'),
+        f'<line class="ideal" x1="{_PAD:g}" y1="{_TOP + _SIDE:g}" x2="{_PAD + _SIDE:g}" y2="{_TOP:g}"/>',
     ]
     filled = np.flatnonzero(table.count)
     most = max(int(table.count.max()), 1)
     xs = _PAD + _SIDE * table.confidence
-    ys = 8 + _SIDE * (1 - table.accuracy)
+    ys = _TOP + _SIDE * (1 - table.accuracy)
     parts.append(f'<polyline class="curve" points="{svg.points(xs[filled], ys[filled])}"/>')
     for index in filled:
         radius = 2.5 + 9 * float(np.sqrt(table.count[index] / most))
@@ -34,12 +34,12 @@ def reliability_svg(table: Reliability, title: str, ece: float) -> str:
             f"{table.confidence[index]:.2f}, right {table.accuracy[index]:.2f}</title></circle>"
         )
     for share in (0, 0.5, 1):
-        parts.append(svg.text(_PAD + _SIDE * share, _SIDE + 22, f"{share:g}", "axis", "middle"))
-        parts.append(svg.text(_PAD - 5, 12 + _SIDE * (1 - share), f"{share:g}", "axis", "end"))
-    parts.append(svg.text(_PAD + _SIDE / 2, _SIDE + 34, "said", "axis", "middle"))
-    width = _PAD + _SIDE + 12
+        parts.append(svg.text(_PAD + _SIDE * share, _SIDE + _TOP + 14, f"{share:g}", "axis", "middle"))
+        parts.append(svg.text(_PAD - 5, _TOP + 4 + _SIDE * (1 - share), f"{share:g}", "axis", "end"))
+    parts.append(svg.text(_PAD + _SIDE / 2, _SIDE + _TOP + 26, "said", "axis", "middle"))
+    width = _PAD + _SIDE + 16
     return (
-        f'<figure class="reliability"><svg viewBox="0 0 {width:g} {_SIDE + 40:g}" role="img" '
+        f'<figure class="reliability"><svg viewBox="0 0 {width:g} {_SIDE + _TOP + 32:g}" role="img" '
         f'aria-label="reliability of {escape(title)}">{"".join(parts)}</svg>'
         f"<figcaption><b>{escape(title)}</b> ECE {ece:.3f}</figcaption></figure>"
     )
@@ -66,13 +66,14 @@ def overview_svg(tracks: Sequence[Timeline], first: int, last: int) -> str:
                 body.append(svg.rect(x, y + ROW - 3, length, 2.5, 'class="alarm"'))
         parts.append(f'<a href="#{anchor(track)}">{"".join(body)}</a>')
     height = len(tracks) * ROW
+    grid = []
     for tick in svg.nice_ticks(0, span):
         place = svg.number(left + tick * scale)
-        parts.append(f'<line class="grid" x1="{place}" x2="{place}" y1="0" y2="{height:g}"/>')
-        parts.append(svg.text(left + tick * scale, height + 13, f"{tick:g} s", "axis", "middle"))
+        grid.append(f'<line class="grid" x1="{place}" x2="{place}" y1="0" y2="{height:g}"/>')
+        grid.append(svg.text(left + tick * scale, height + 13, f"{tick:g} s", "axis", "middle"))
     return (
         f'<svg class="overview" viewBox="0 0 {width:g} {height + 18:g}" role="img" '
-        f'aria-label="all tracks over time">{"".join(parts)}</svg>'
+        f'aria-label="all tracks over time">{"".join(grid + parts)}</svg>'
     )
 
 
