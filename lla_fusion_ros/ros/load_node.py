@@ -30,7 +30,7 @@ from lla_fusion_ros.wire.cdr import NANOSECONDS, CdrReader
 
 _QOS = QoSProfile(depth=50)
 _STAMP_AT = 4  # bytes: after the CDR header
-_PATIENCE = 60.0  # seconds for the node under test to appear
+_PATIENCE = 180.0  # seconds for the node under test to appear and to answer
 _GRACE = 3.0  # seconds for the last answers
 
 
@@ -141,6 +141,8 @@ def main(args: Sequence[str] | None = None) -> int:
     node.wait_for_listener()
     if options.first:
         node.play(_PATIENCE, until_answer=True)
+        if not node.first_answer:
+            raise SystemExit("load_node: nobody answers")
         print(json.dumps({"first_answer": node.first_answer}), flush=True)
     else:
         node.play(options.warm_up)

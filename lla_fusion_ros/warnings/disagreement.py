@@ -14,13 +14,12 @@ def camera_statistic(log_pmf: np.ndarray, camera: np.ndarray, counts: np.ndarray
     compared "at one time".
     log_pmf [t, w, m], camera [t, w] int, counts [t, w] bool -> [t]
     """
-    best = np.zeros(len(log_pmf))
     cameras = camera[counts]
     if cameras.size == 0 or cameras.min() == cameras.max():
-        return best
-    evidence = log_pmf * counts[..., None]
-    total = evidence.sum(axis=1)
-    for name in np.unique(cameras):
-        own = (evidence * (camera == name)[..., None]).sum(axis=1)
-        best = np.maximum(best, own.max(axis=-1) + (total - own).max(axis=-1) - total.max(axis=-1))
-    return best
+        return np.zeros(len(log_pmf))
+    names = np.arange(cameras.max() + 1)
+    seen = (camera[:, None, :] == names[:, None]) & counts[:, None, :]  # [t, cameras, w]
+    own = np.matmul(seen.astype(log_pmf.dtype), log_pmf)  # [t, cameras, m], zero where it saw nothing
+    total = own.sum(axis=1, keepdims=True)
+    ratio = own.max(axis=-1) + (total - own).max(axis=-1) - total.max(axis=-1)
+    return np.maximum(ratio.max(axis=1), 0.0)
