@@ -190,7 +190,11 @@ def _scores(
 ) -> dict[str, Any]:
     scores: dict[str, Any] = {
         "laplace": {"summary": tuning.sentence(), "nll": tuning.nll, "nll_without": tuning.nll_plain},
-        "default_fuser": {"cross_validated_nll": choice.nll, "cross_validated_accuracy": choice.accuracy},
+        "default_fuser": {
+            "cross_validated_nll": choice.nll,
+            "cross_validated_accuracy": choice.accuracy,
+            "standard_error_of_difference": choice.standard_error,
+        },
         "validation": score_tracks(bundle, views),
     }
     if options.test and splits.test.tracks:

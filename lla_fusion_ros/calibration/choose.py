@@ -12,7 +12,6 @@ from lla_fusion_ros.calibration.trackviews import TrackViews
 from lla_fusion_ros.fusion import make_fuser
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
-# Cheapest first: what a view costs and how many numbers were fitted. Only `pool` does without the posterior.
 CANDIDATES = ("pool", "reliable_pool", "reliability", "ella", "ella_mixture", "wls_robust", "hybrid")
 
 
@@ -23,11 +22,13 @@ class Choice:
     Attributes:
         name: the chosen fuser.
         nll, accuracy: of every candidate, on tracks its values were not fitted on.
+        standard_error: of the difference of its NLL to the chosen one's, over objects.
     """
 
     name: str
     nll: dict[str, float]
     accuracy: dict[str, float]
+    standard_error: dict[str, float]
 
 
 def folds_by_object(tracks: TrackViews, folds: int, seed: int) -> np.ndarray:
@@ -46,11 +47,10 @@ def choose_default(
     tolerance: float = 0.003,
     progress: Callable[[str], None] | None = None,
 ) -> Choice:
-    """The cheapest candidate that is as good as the best, by the one-standard-error rule.
+    """The candidate with the lowest NLL over all regimes and lengths, on objects it was not fitted on.
 
     Candidates whose accuracy is more than `tolerance` below the best are out: no calibration at the price of
-    wrong classes. Of the rest, the first in the order of `candidates` whose NLL is within one standard error
-    of the lowest is taken; the error is that of the difference, over objects.
+    wrong classes. `standard_error` of the result tells how sure the choice is.
     """
     fold = folds_by_object(tracks, folds, seed)
     measured = [
@@ -69,11 +69,12 @@ def choose_default(
     nll = {name: float(values.mean()) for name, values in losses.items()}
     sound = [name for name in candidates if accuracy[name] >= max(accuracy.values()) - tolerance]
     best = min(sound, key=nll.__getitem__)
-    for name in sound:
-        difference = losses[name] - losses[best]
-        if difference.mean() <= difference.std() / np.sqrt(len(difference)):
-            return Choice(name, nll, accuracy)
-    raise AssertionError("the best candidate is as good as itself")
+    errors = {name: _standard_error(losses[name] - losses[best]) for name in candidates}
+    return Choice(best, nll, accuracy, errors)
+
+
+def _standard_error(difference: np.ndarray) -> float:
+    return float(difference.std() / np.sqrt(len(difference)))
 
 
 def _held_out(
