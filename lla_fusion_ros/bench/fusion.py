@@ -19,6 +19,8 @@ CLASSES, WIDTH = 43, 84
 LENGTHS = (1, 10, 100, 1000)
 TRACKS = (1, 10, 100)
 STEPS = 10  # further views over which the cost at a length is measured: a multiple of what is periodic
+# Every fuser: all lengths at this number of tracks, all numbers of tracks at this length.
+SWEEP_TRACKS, SWEEP_LENGTH = 10, 10
 CYCLE = 30  # different views of each track
 
 
@@ -38,8 +40,8 @@ def measure_fusion(default_fuser: str, rounds: int, quick: bool = False) -> Iter
     """Records of the `fusion` section: first the default fuser with tracks and warnings, then every fuser."""
     load = Workload(default_fuser)
     lengths = (1, 10, 1000) if quick else LENGTHS
-    for tracks in TRACKS:
-        forward = _forward(load.bundle, tracks, rounds)
+    forwards = {tracks: _forward(load.bundle, tracks, rounds) for tracks in TRACKS}
+    for tracks, forward in forwards.items():
         calls = {f"L{length}": _EngineAt(load, tracks, length) for length in lengths}
         timed = interleaved(calls, rounds, least=0.0)
         for length in lengths:
@@ -51,12 +53,13 @@ def measure_fusion(default_fuser: str, rounds: int, quick: bool = False) -> Iter
                 "bytes_per_track": calls[f"L{length}"].bytes_per_track(),
             }
     for name in sorted(fusers()):
-        for tracks in TRACKS[1:2] if quick else TRACKS:
-            forward = _forward(load.bundle, tracks, rounds)
+        for tracks in (SWEEP_TRACKS,) if quick else TRACKS:
+            forward = forwards[tracks]
             fuser = make_fuser(name, load.bundle.posterior(), None)
-            states = {f"L{length}": _FuserAt(load, fuser, tracks, length) for length in lengths}
-            timed = interleaved(states, max(rounds // 4, 3), least=0.0)
-            for length in lengths:
+            chosen = lengths if tracks == SWEEP_TRACKS else (SWEEP_LENGTH,)
+            states = _fuser_at(load, fuser, tracks, chosen)
+            timed = interleaved(states, max(rounds // 3, 3), least=0.0)
+            for length in chosen:
                 yield {
                     "fuser": name,
                     "default": False,
@@ -126,14 +129,23 @@ class _EngineAt:
         return self._engine.bytes_per_track()
 
 
-class _FuserAt:
-    """Updates and predictions of one fuser from a state of a given length."""
+def _fuser_at(load: Workload, fuser: Fuser, tracks: int, lengths: tuple[int, ...]) -> dict[str, _FuserAt]:
+    """The fuser at each length, all on the way of the same tracks."""
+    state, at = fuser.initial(tracks), {}
+    for length in range(1, max(lengths) + 1):
+        if length in lengths:
+            at[f"L{length}"] = _FuserAt(load, fuser, tracks, length, state)
+        if length < max(lengths):
+            state = fuser.update(state, load.views(length, tracks))
+    return at
 
-    def __init__(self, load: Workload, fuser: Fuser, tracks: int, length: int) -> None:
+
+class _FuserAt:
+    """Updates and predictions of one fuser; `state` has seen one view less than `length`."""
+
+    def __init__(self, load: Workload, fuser: Fuser, tracks: int, length: int, state: Any) -> None:
         self._load, self._fuser, self._tracks, self._length = load, fuser, tracks, length
-        self._state = fuser.initial(tracks)
-        for step in range(length - 1):
-            self._state = fuser.update(self._state, load.views(step, tracks))
+        self._state = state
 
     def __call__(self) -> None:
         for step in range(steps(self._length)):
