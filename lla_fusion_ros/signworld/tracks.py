@@ -21,6 +21,8 @@ from lla_fusion_ros.signworld.signs import CLASS_NAMES
 _LOOKS = 6  # countries that tracks are spread over
 _CONTEXT = 0.6  # of the box, kept on each side of it
 _SPEED = 9.0
+_START = (36.0, 58.0)  # metres: where trackers begin to see a sign, from the roof camera to the sharpest one
+_PACE = (0.45, 1.6)  # metres between views: from two cameras at 10 Hz to one that misses frames
 _BAD_WEATHER = 0.35  # of the tracks
 
 
@@ -29,8 +31,8 @@ def load_signworld(
 ) -> TrackSet:
     """Render `tracks` tracks of the known classes (equally often) and `outside` ones of other objects.
 
-    A track has `frames` images, by turns of the two cameras, while the vehicle comes nearer. Light and
-    weather vary from track to track, from a clear day to dusk and rain.
+    A track has `frames` images, by turns of the two cameras, at the pace of a drive: most begin far away, and
+    not all come near. Light and weather vary from track to track, from a clear day to dusk and rain.
     """
     if tracks < 0 or outside < 0 or frames < 1 or not 0 <= occluded <= 1:
         raise InputError(
@@ -57,7 +59,8 @@ def _render_track(name: str, number: int, frames: int, seed: int, occluded: floa
         props.append(occluder(thing, rng))
     day = _bad_weather(rng) if rng.random() < _BAD_WEATHER else _fair_weather(rng)
     passing = 1.75 * abs(thing.position[0] - LANE)  # nearer than this no camera sees all of it
-    distances = np.linspace(rng.uniform(34, 46), max(7.0, passing), frames)
+    start, pace = rng.uniform(*_START), rng.uniform(*_PACE)
+    distances = np.linspace(start, max(7.0, passing, start - pace * (frames - 1)), frames)
     shots = [
         _shoot(thing, props, look, step, float(distance), day, rng) for step, distance in enumerate(distances)
     ]
