@@ -115,8 +115,10 @@ def _overall(found: dict[Any, Any], fuser: str, wanted: Sequence[tuple[str, int]
 
 def ood_table(results: Results, name: str, length: str = "10") -> str:
     document = results[name]
-    if not document or not document["ood"]:
+    if not document:
         return missing(name)
+    if not document["ood"]:
+        return "*Nothing was outside: the bundle knows every class of this data.*\n"
     chosen = [
         r for r in document["ood"] if r["L"] == int(length) and r["C"] == document["bundle"]["networks"]
     ]
@@ -136,8 +138,10 @@ def ood_table(results: Results, name: str, length: str = "10") -> str:
 
 def switch_table(results: Results, name: str) -> str:
     document = results[name]
-    if not document or not document["switch"]:
+    if not document:
         return missing(name)
+    if not document["switch"]:
+        return "*These tracks are too short for a switch.*\n"
     rows = [
         [
             r["regime"],
