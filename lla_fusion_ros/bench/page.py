@@ -137,7 +137,10 @@ def _measured(document: Document) -> str:
         "torch",
         "--quick",
     )
-    return "## Where it was measured\n\n" + _table(head, rows)
+    text = (
+        "Where the load is far above the number of cores, ratios of CPU time hold roughly, wall times do not."
+    )
+    return f"## Where it was measured\n\n{text}\n\n{_table(head, rows)}"
 
 
 def _prediction(document: Document, images: str) -> str:
