@@ -152,7 +152,7 @@ class FusionEngine:
             removed=tuple(key for key, _ in admission.removed),
             dropped=admission.dropped,
             jumped=admission.jumped,
-            notes=self._fuser.notes if (seen.sum(axis=1) > 1).any() else (),
+            notes=self._fuser.notes if self._fuser.notes and (seen.sum(axis=1) > 1).any() else (),
         )
 
     def _make_fuser(self, settings: FusionSettings) -> Fuser:

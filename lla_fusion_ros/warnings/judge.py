@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from lla_fusion_ros.settings import FusionSettings
@@ -16,6 +18,7 @@ RAREST = 1.001 * RATES[-1]  # no share is smaller than the last rate of an Alarm
 HOLD = 5  # views for which an identity switch stays visible after the track began anew
 
 
+@lru_cache(maxsize=4)
 def rates(settings: FusionSettings) -> np.ndarray:
     """The false-alarm rate of each reason, in the order of REASONS.  [reasons]"""
     return np.array(
@@ -48,6 +51,8 @@ def shares_of(findings: Findings) -> np.ndarray:
 
 def levels(raised: np.ndarray, shares: np.ndarray, settings: FusionSettings) -> np.ndarray:
     """OK, WARN, or ERROR where a raised reason is ten times rarer than its rate.  [t] int"""
+    if not raised.any():
+        return np.full(len(raised), Level.OK)
     grave = raised & (shares <= ERROR_FACTOR * rates(settings))
     grave[:, REASONS.index("identity_switch")] = raised[:, REASONS.index("identity_switch")]
     return np.where(grave.any(axis=1), Level.ERROR, np.where(raised.any(axis=1), Level.WARN, Level.OK))

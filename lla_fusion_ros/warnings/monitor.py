@@ -70,7 +70,10 @@ class Monitor:
         """consistency and agreement.  2 x [t]"""
         model = self.model
         switch = switch_statistic(recent.log_pmf, recent.features, recent.filled, model.feature_weight)
+        consistency = model.switch.share(switch)
+        if not recent.camera.any():  # the first camera alone, the most common case
+            return consistency, np.ones(len(consistency))
         newest = recent.stamp.max(axis=1, initial=0)
         together = recent.present() & (recent.stamp >= newest[:, None] - self._span)
         cameras = camera_statistic(recent.log_pmf, recent.camera, together)
-        return model.switch.share(switch), model.camera.share(cameras)
+        return consistency, model.camera.share(cameras)
