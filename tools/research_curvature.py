@@ -64,7 +64,7 @@ def study(args: argparse.Namespace) -> dict[str, Any]:
     answers = test.labels[:TEST]
     rows = [_row("softmax, no Laplace", softmax(logits["t"][:, 0]), answers, "–")]
     for curvature in ("diagonal", "full", "kron"):
-        posterior = fit_last_layer(ensemble, fitting, 1.0, curvature)  # type: ignore[arg-type]
+        posterior: Any = fit_last_layer(ensemble, fitting, 1.0, curvature)
         chosen, tuning = tune(posterior, logits["v"], features["v"], labels)
         pmf = probit(logits["t"], chosen.variance(features["t"]))[:, 0]
         rows.append(_row(f"last layer, {curvature}", pmf, answers, f"{tuning.temperature:.3g}"))

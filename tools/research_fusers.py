@@ -81,7 +81,7 @@ def scored(
 ) -> dict[tuple[str, int], TrackScores]:
     """(regime, L) -> scores of every test track."""
     posterior = bundle.posterior()
-    scores = {}
+    scores: dict[tuple[str, int], TrackScores] = {}
     for regime, tracks in test.items():
         views = flat_views(posterior, tracks.logits, tracks.features)
         fused = fuse_tracks(make_fuser(variant[1], posterior, variant[2]), tracks, views)
@@ -101,7 +101,7 @@ def study(bundle: Bundle, args: argparse.Namespace) -> None:
         return network_outputs(bundle, part, regime, seed, max(LENGTHS), default_cache())
 
     fitted_on = joined([outputs(splits.validation, r, seed) for r in REGIMES for seed in VALIDATION_SEEDS])
-    test = {regime: outputs(splits.test, regime, TEST_SEED) for regime in REGIMES}
+    test: dict[str, TrackViews] = {regime: outputs(splits.test, regime, TEST_SEED) for regime in REGIMES}
     draws = Resamples.draw(len(splits.test.tracks))
     transfer = None if args.transfer is None else load_bundle(args.transfer)
     note = (
