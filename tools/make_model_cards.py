@@ -128,7 +128,8 @@ def _own_scores(bundle: Bundle) -> list[str]:
             if r["L"] in LENGTHS:
                 lines.append(
                     f"| {part}, {scores['tracks']} | {r['regime']} "
-                    f"| {scores['single_frame'][r['regime']]:.3f} | {r['L']} | {_with_interval(r, 'accuracy')} | {r['nll']:.3f} | {r['ece']:.3f} |"
+                    f"| {scores['single_frame'][r['regime']]:.3f} | {r['L']} "
+                    f"| {_with_interval(r, 'accuracy')} | {r['nll']:.3f} | {r['ece']:.3f} |"
                 )
     return [*lines, ""]
 
