@@ -68,9 +68,9 @@ def test_distributed_equals_one_process_and_foreign_views_are_refused(ros_graph,
         )
     for topic in ("/one/fused_classes", "/fused_classes"):
         ros_graph.wait_for_publishers(node, topic)
-    # the classifiers and the fusion node must have found each other too: first frames tell
+    # each classifier and the fusion node must have found each other too: first frames of both cameras tell
     step = 0
-    while not (one and distributed):
+    while {message.header.frame_id for message in distributed} != {"left", "right"}:
         for camera in cameras:
             camera.send(START + step * SECOND // 10, scene(0), ("warm up",), BOXES[:1])
         step += 1
