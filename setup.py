@@ -33,6 +33,7 @@ setup(
         "matplotlib>=3.5",
         "numpy>=1.21",
         "opencv-python-headless>=4.5",
+        "psutil>=5.8",
         "PyYAML>=5.4",
         "rich>=11",
         "rosbags>=0.11",
