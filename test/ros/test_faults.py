@@ -22,6 +22,8 @@ from lla_fusion_ros.wire.detections import write_detections
 from support.camera import SECOND, START, CameraOnGraph, counted, pmf_of, stamp_of
 from support.tiny_bundle import tiny_bundle
 
+pytestmark = pytest.mark.faults
+
 BOX = np.array([[20.0, 20, 16, 16]])
 TENTH = SECOND // 10
 

@@ -15,6 +15,8 @@ from support.camera import SECOND, START, CameraOnGraph, stamp_of
 from support.ros import LATCHED
 from support.tiny_bundle import tiny_bundle
 
+pytestmark = pytest.mark.faults
+
 PERCEPTION = "lla_fusion_ros.ros.perception_node"
 FUSION = "lla_fusion_ros.ros.class_fusion_node"
 
