@@ -37,8 +37,10 @@ class ViewShape:
 
     def pack(self, views: Views) -> np.ndarray:
         """[views, networks x (classes + features)] float32"""
-        logits = views.logits.reshape(len(views), -1)
-        return np.concatenate([logits, views.features.reshape(len(views), -1)], axis=1, dtype=np.float32)
+        # widths spelt out: a frame without objects has no rows to infer them from
+        logits = views.logits.reshape(len(views), self.networks * self.classes)
+        features = views.features.reshape(len(views), self.networks * self.features)
+        return np.concatenate([logits, features], axis=1, dtype=np.float32)
 
     def unpack(self, rows: np.ndarray) -> Views:
         """The inverse of `pack`; rows of another width are refused."""

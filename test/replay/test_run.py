@@ -103,6 +103,15 @@ def test_the_fused_bag_holds_every_frame_and_can_be_fused_again_without_images(t
         np.testing.assert_allclose(fused.result.pmf, other.result.pmf, atol=1e-5)
 
 
+def test_frames_without_objects_pass_through_the_bag(tmp_path, bundle):
+    path = write_scene(tmp_path / "empty_road", objects=0)
+    with BagWriter(tmp_path / "fused") as writer:
+        frames, result = run(path, bundle, [BagSink(writer, bundle, views=True)])
+    assert len(frames) == 24 and result.views == 0
+    again, _ = run(tmp_path / "fused", bundle)
+    assert [fused.result.ids for _, fused in again] == [()] * 24
+
+
 def test_views_can_be_fused_again_with_another_fuser(tmp_path, bundle):
     path = write_scene(tmp_path / "drive")
     with BagWriter(tmp_path / "fused") as writer:
