@@ -191,7 +191,7 @@ def check_boxes(boxes: np.ndarray, image_shape: tuple[int, int], min_size: float
     boxes = np.asarray(boxes, np.float64).reshape(-1, 4)
     height, width = image_shape
     limit = np.array([width, height], np.float64)
-    finite: np.ndarray = np.isfinite(boxes).all(axis=1)
+    finite = np.asarray(np.isfinite(boxes).all(axis=1))
     boxes = np.where(finite[:, None], boxes, 0.0)
     positive = (boxes[:, 2:] > 0).all(axis=1)
     sane = (np.abs(boxes[:, :2]) <= MAX_BOX_TO_IMAGE * limit).all(axis=1)
