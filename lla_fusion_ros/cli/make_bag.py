@@ -129,7 +129,9 @@ def _part(trackset: TrackSet, args: argparse.Namespace) -> TrackSet:
         parts = [splits.train, splits.validation, splits.test, splits.outside]
     else:
         parts = [getattr(splits, args.part)] + ([splits.outside] if args.part == "test" else [])
-    return replace(splits.train, tracks=tuple(track for part in parts for track in part.tracks))
+    # The tracks with their own labels: held out is what a bundle does not know, and each bundle knows others.
+    chosen = {track.id for part in parts for track in part.tracks}
+    return replace(trackset, tracks=tuple(track for track in trackset.tracks if track.id in chosen))
 
 
 def _option(text: str) -> tuple[str, Any]:

@@ -90,3 +90,23 @@ def test_results_are_not_overwritten_by_accident(inside, model, capsys):
     assert main(["replay", "drive", "--bundle", model]) == 1
     assert "--overwrite" in capsys.readouterr().err
     assert main(["replay", "drive", "--bundle", model, "--overwrite"]) == 0
+
+
+def test_held_out_classes_keep_their_names_in_the_truth(inside, capsys):
+    """Which classes are unknown is up to the bundle; the truth file names them all."""
+    words = [
+        "make-bag",
+        "--dataset",
+        "signworld",
+        "--option",
+        "tracks=34",
+        "--out",
+        "signs",
+        "--part",
+        "test",
+    ]
+    assert main([*words, "--holdout", "0,1", "--fractions", "0.4,0.3,0.3"]) == 0
+    truth = json.loads((inside / "signs.truth.json").read_text())
+    named = {span["class"] for spans in truth["tracks"].values() for span in spans}
+    assert {CLASS_NAMES[0], CLASS_NAMES[1]} <= named
+    assert truth["class_names"] == list(CLASS_NAMES)
