@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import torch
-from laplace import Laplace  # type: ignore[import-not-found]
 
 from lla_fusion_ros.bench.fit import BATCH, images
 from lla_fusion_ros.bench.timing import interleaved
@@ -25,6 +24,8 @@ FIT_CLASSES, FIT_WIDTH = 43, 84
 
 def fitted(bundle: Bundle, count: int) -> tuple[Any, float]:
     """laplace-torch's last-layer kron posterior of the first network, and the CPU seconds of its fit."""
+    from laplace import Laplace  # type: ignore[import-not-found]  # only that environment has it
+
     data = images(count)
     labels = torch.randint(0, bundle.classes, (count,), generator=torch.Generator().manual_seed(0))
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(data, labels), batch_size=BATCH)

@@ -27,6 +27,8 @@ def _start(drive: Drive) -> None:
     global _drive
     _drive = drive
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who asked for the frames
+    # A handler that the parent had (rclpy's) would swallow the signal by which the pool ends its workers.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _frame(place: tuple[int, int]) -> CameraFrame:

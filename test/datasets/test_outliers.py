@@ -12,7 +12,7 @@ from support.tiny_datasets import make_trackset
 
 @pytest.fixture(scope="module")
 def crops():
-    return cut(load_dataset("signworld", tracks=17, frames=3), size=32, margin=0.1, border=8)
+    return cut(load_dataset("signworld", tracks=17, frames=12), size=32, margin=0.1, border=8)
 
 
 def test_there_are_tracks_as_asked_for_with_label_minus_one(crops):
@@ -20,14 +20,15 @@ def test_there_are_tracks_as_asked_for_with_label_minus_one(crops):
     assert np.unique(outliers.track).tolist() == list(range(25))
     assert set(outliers.label) == {-1}
     assert outliers.border == crops.border
-    assert outliers.images.shape == (75, 48, 48, 3)
+    assert outliers.images.shape == (300, 48, 48, 3)
     assert outliers.images.dtype == np.uint8
 
 
 @pytest.mark.parametrize("kind", OUTLIER_KINDS)
 def test_every_kind_changes_the_sign_and_not_only_a_little(crops, kind):
-    rows = np.flatnonzero(crops.track == 0)
-    others = crops.images[crops.track == 5]
+    contrast = crops.images.std(axis=(1, 2, 3))
+    rows = np.argsort(contrast)[-3:]  # on far signs at dusk a pictogram is a few grey pixels
+    others = crops.images[crops.track == 5][-3:]
     changed = OUTLIER_KINDS[kind](crops.images[rows], others, 32 / 48, np.random.default_rng(3))
     assert changed.shape == crops.images[rows].shape
     assert changed.dtype == np.uint8
