@@ -1,0 +1,1 @@
+"""Every parser of bytes from outside as a fuzz target, shared by hypothesis and atheris."""

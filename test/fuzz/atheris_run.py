@@ -1,0 +1,48 @@
+"""One target under atheris: `python atheris_run.py TARGET FINDS CORPUS [option …]` (tools/run_fuzzing.py)."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from pathlib import Path
+
+import atheris
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "test")]
+
+# the parsers, not the numerics behind them: what is instrumented runs several times slower
+PARSERS = [
+    "lla_fusion_ros.wire",
+    "lla_fusion_ros.bundle",
+    "lla_fusion_ros.bags",
+    "lla_fusion_ros.crops",
+    "lla_fusion_ros.picture_files",
+    "lla_fusion_ros.datasets",
+    "lla_fusion_ros.replay.truth",
+    "lla_fusion_ros.settings",
+    "lla_fusion_ros.warnings.model",
+    "rosbags.rosbag2",
+    "yaml",
+]
+with atheris.instrument_imports(include=PARSERS):
+    from fuzz.targets import TARGETS
+
+
+def main() -> None:
+    target, finds = TARGETS[sys.argv.pop(1)], Path(sys.argv.pop(1))
+    for number, data in enumerate(target.seeds()):
+        Path(sys.argv[1], f"seed{number}").write_bytes(data)
+
+    def run(data: bytes) -> None:
+        try:
+            target(data)
+        except Exception:  # libFuzzer keeps what hangs or fills the memory, but not what raises
+            finds.joinpath(f"raised-{hashlib.sha256(data).hexdigest()[:16]}").write_bytes(data)
+            raise
+
+    atheris.Setup(sys.argv, run)
+    atheris.Fuzz()
+
+
+main()
