@@ -1,0 +1,83 @@
+"""Runs faults, one after the other, on as few processes as possible, and checks what must always hold."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from faults.outcome import MOST_GROWTH, Checks, NotPossible, Outcome
+from faults.registry import SCENES, Fault
+from faults.scene import NODES, Scene
+from faults.stage import Stage
+
+Tell = Callable[[Fault], None]
+
+
+def run_campaign(
+    faults: Sequence[Fault], tell: Tell = lambda fault: None, share: float = 1.0
+) -> Iterator[Outcome]:
+    """Inject every fault; `tell` is called before each, `share` shortens them. What broke is built anew."""
+    for kind in SCENES:
+        waiting = [fault for fault in faults if fault.scene == kind]
+        while waiting:
+            with Stage() as stage:
+                try:
+                    scene = None if kind == "alone" else Scene(stage, NODES[kind], share)
+                except AssertionError as error:  # nothing to inject a fault into: the first one tells
+                    yield _outcome(waiting.pop(0), Checks([f"the nodes did not come up: {error}"]), 0, 0.0)
+                    continue
+                while waiting:
+                    fault = waiting.pop(0)
+                    tell(fault)
+                    outcome = _run_alone(fault, stage) if scene is None else _run_on(fault, scene)
+                    yield outcome
+                    if scene is None or not outcome.good:  # processes of one fault must not meet the next
+                        break
+
+
+def _run_on(fault: Fault, scene: Scene) -> Outcome:
+    begun, checks, injected = time.monotonic(), Checks(), 0
+    before = scene.memory_mb()
+    growth = 0.0
+    try:
+        injected = fault.inject(scene, checks)
+        scene.settle()
+        checks.that(not scene.wrong, f"{len(scene.wrong)} wrong answers, first: {scene.wrong[:1]}")
+        for name, process in scene.processes.items():
+            process.check()
+            checks.that("Traceback" not in process.log, f"{name} printed a traceback:\n{process.log[-3000:]}")
+            errors = scene.diagnosed.of_node(name).get("dropped_internal_error", "0")
+            checks.that(errors == "0", f"{name} reports {errors} internal errors")
+        after = scene.memory_mb()
+        growth = max((after[pid] - before[pid] for pid in after if pid in before), default=0.0)
+        checks.that(growth < MOST_GROWTH, f"memory grew by {growth:.1f} MB")
+        scene.reset()
+    except Exception as error:  # a fault of the campaign's own is a failure too, and must not end the others
+        checks.failures.append(f"{type(error).__name__}: {error}")
+    return _outcome(fault, checks, injected, time.monotonic() - begun, growth)
+
+
+def _run_alone(fault: Fault, stage: Stage) -> Outcome:
+    begun, checks, injected, reason = time.monotonic(), Checks(), 0, ""
+    try:
+        injected = fault.inject(stage, checks)
+    except NotPossible as error:
+        reason = str(error)
+    except Exception as error:
+        checks.failures.append(f"{type(error).__name__}: {error}")
+    return _outcome(fault, checks, injected, time.monotonic() - begun, reason=reason)
+
+
+def _outcome(
+    fault: Fault, checks: Checks, injected: int, seconds: float, growth: float = 0.0, reason: str = ""
+) -> Outcome:
+    return Outcome(
+        fault.name,
+        injected,
+        checks.held + len(checks.failures),
+        tuple(checks.failures),
+        tuple(checks.notes),
+        reason,
+        growth,
+        seconds,
+    )

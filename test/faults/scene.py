@@ -1,0 +1,282 @@
+"""Nodes under test with a vehicle around them: its cameras send, its ears check every answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from rcl_interfaces.msg import SetParametersResult
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile
+from std_srvs.srv import Trigger
+from vision_msgs.msg import Detection2DArray
+
+from faults.core import Core, Shot, difference
+from faults.drive import CAMERAS, COMPRESSED, Road
+from faults.stage import MODULES, PATIENCE, Diagnosed, Stage, memory_mb
+from lla_fusion_ros.settings import FusionSettings
+from lla_fusion_ros.stream.frames import FusedFrame
+from support.camera import CameraOnGraph, stamp_of
+from support.processes import RosProcess
+from support.waiting import wait_for
+
+NODES = {"perception": ("perception",), "distributed": ("crop_classifier", "class_fusion"), "alone": ()}
+PARAMS = {
+    "model": "signworld",
+    "cameras": list(CAMERAS),
+    "device": "cpu",
+    "input_depth": 20,
+    "queue_depth": 20,  # a frame that cannot be used is not waited for; it must not push others out
+    "output_depth": 500,
+}
+
+
+class Scene:
+    """The nodes of one form of the system, the vehicle's cameras, and a judge of what comes back."""
+
+    def __init__(self, stage: Stage, nodes: Sequence[str], share: float = 1.0, **surroundings: Any) -> None:
+        """`share` of the usual number of frames is sent; `surroundings` are those of `Stage.start`."""
+        self._share = share
+        self.stage, self.graph = stage, stage.graph
+        self.nodes = tuple(nodes)
+        self.processes: dict[str, RosProcess] = {
+            name: self.start(name, **surroundings) for name in self.nodes
+        }
+        self.vehicle = self.graph.node("vehicle")
+        self.cameras = {
+            name: CameraOnGraph(self.vehicle, name, "jpeg" if COMPRESSED[name] else "", QoSProfile(depth=500))
+            for name in CAMERAS
+        }
+        self.fused: list[Any] = self.graph.collect(
+            self.vehicle, Detection2DArray, "/fused_classes", QoSProfile(depth=2000)
+        )
+        self.diagnosed = Diagnosed(self.graph, self.vehicle)
+        self.road = Road()
+        self.wrong: list[str] = []  # answers that are not what the core says
+        self._sent: dict[tuple[str, int], Shot] = {}
+        self._judged = 0
+        self._core = Core()
+        self._before: dict[tuple[str, str], Counter[str]] = {}
+        self._settled = False
+        self._setters: dict[str, Any] = {}
+        self.meet()
+
+    def times(self, count: int) -> int:
+        """How often to do what a full campaign does so many times."""
+        return max(round(count * self._share), 1)
+
+    def start(self, name: str, **options: Any) -> RosProcess:
+        params = {**PARAMS, **options.pop("params", {})}
+        if name == "class_fusion":
+            del params["device"]
+        return self.stage.start(MODULES[name], name, params=params, **options)
+
+    def restart(self, name: str, **options: Any) -> None:
+        """The node again, after its process has ended."""
+        self.stage.forget(self.processes[name])
+        self.processes[name] = self.start(name, **options)
+        for setter in self._setters.values():
+            self.vehicle.destroy_client(setter)
+        self._setters.clear()
+
+    def meet(self) -> None:
+        """Send frames until one is fused: all have found each other. Then everything begins anew."""
+        for camera in self.cameras.values():
+            self.graph.wait_for_subscribers(camera.images, timeout=PATIENCE)
+            self.graph.wait_for_subscribers(camera.detections, timeout=PATIENCE)
+        self.graph.wait_for_publishers(self.vehicle, "/fused_classes", timeout=PATIENCE)
+        heard: set[str] = set()
+        for _ in range(200):
+            shot = self.road.next()
+            self.send(shot)
+            for _ in range(10):
+                self.graph._spin_once()
+            heard |= {message.header.frame_id for message in self.fused}
+            if heard == set(CAMERAS):
+                break
+        self.recover()
+        self.diagnosed.fresh(self.nodes)  # a second in which whatever is still under way arrives
+        self.drain()
+        self.reset()
+
+    def reset(self) -> None:
+        """Let the nodes forget all tracks, and the judge with them; what was sent and said is settled."""
+        for name in self.nodes:
+            self.graph.call(self.vehicle, Trigger, f"/{name}/reset", Trigger.Request(), PATIENCE)
+        self.diagnosed.fresh(self.nodes)  # what waited for its other half is forgotten too
+        self.forget_answers()
+        self.note_counters()
+
+    def forget_answers(self, settings: FusionSettings | None = None) -> None:
+        """From here on the answers of a node without tracks are expected."""
+        self._core = Core(settings)
+        self._sent.clear()
+        self.fused.clear()
+        self._judged = 0
+        self.wrong.clear()
+
+    def note_counters(self) -> None:
+        self._before = {
+            (node, camera): self.diagnosed.counters(node, camera) for node in self.nodes for camera in CAMERAS
+        }
+
+    def growth(self, node: str, camera: str) -> Counter[str]:
+        """How much each counter has grown since the fault began; call `diagnosed.fresh` first."""
+        return self.diagnosed.counters(node, camera) - self._before[node, camera]
+
+    def memory_mb(self) -> dict[int, float]:
+        """By process id, so that a process that was started anew is not compared with its predecessor."""
+        return {process.popen.pid: memory_mb(process) for process in self.processes.values()}
+
+    # Sending.
+    def send(self, shot: Shot) -> None:
+        self.send_image(shot)
+        self.send_boxes(shot)
+
+    def send_image(self, shot: Shot) -> None:
+        self._settled = False
+        self._sent[shot.camera, shot.stamp] = shot
+        self.cameras[shot.camera].images.publish(shot.image)
+
+    def send_boxes(self, shot: Shot) -> None:
+        self._settled = False
+        self._sent[shot.camera, shot.stamp] = shot
+        self.cameras[shot.camera].detections.publish(shot.detections)
+
+    def step(self, shot: Shot) -> bool:
+        """Send a frame, wait for what the core says must come, compare; whether anything was to come."""
+        expected = self._core.take(shot)
+        self.send(shot)
+        if expected is None:
+            return False
+        self._compare(shot, expected)
+        return True
+
+    def drive(self, count: int) -> None:
+        """So many good frames, one at a time."""
+        for shot in self.road.take(count):
+            self.step(shot)
+
+    def flow(self, shots: Iterable[Shot]) -> None:
+        """Send frames without waiting for answers; `judge` later."""
+        for shot in shots:
+            self.send(shot)
+            self.spin()
+
+    def spin(self) -> None:
+        self.graph.executor.spin_once(timeout_sec=0)
+
+    def judge(self) -> list[tuple[str, int]]:
+        """Compare all answers, in the order they came, with the core's; the frames that were answered."""
+        answered = []
+        while self._judged < len(self.fused):
+            message = self.fused[self._judged]
+            self._judged += 1
+            key = (message.header.frame_id, stamp_of(message))
+            shot = self._sent.get(key)
+            expected = None if shot is None else self._core.take(shot)
+            if expected is None:
+                self._note(f"{key} was published, but {'never sent' if shot is None else 'is of no use'}")
+            else:
+                self._note(difference(message, expected))
+                answered.append(key)
+        return answered
+
+    def recover(self) -> list[tuple[str, int]]:
+        """One good frame of each camera; each must be answered. Then all answers are judged."""
+        for camera in CAMERAS:
+            shot = self.road.next_of(camera)
+            self.send(shot)
+            key = (camera, shot.stamp)
+            self.graph.spin_until(
+                lambda key=key: any(
+                    (message.header.frame_id, stamp_of(message)) == key
+                    for message in self.fused[self._judged :]
+                ),
+                PATIENCE,
+                f"the first good frame of {camera} after the fault",
+            )
+        return self.judge()
+
+    def core_losses(self, camera: str) -> Counter[str]:
+        """What the core counted as lost of the frames it was given."""
+        return self._core.losses(camera)
+
+    def send_part(self, shot: Shot, part: str, completes: bool) -> None:
+        """Half a frame; once it is whole its answer is awaited."""
+        expected = self._core.take(shot) if completes else None
+        (self.send_image if part == "image" else self.send_boxes)(shot)
+        if expected is not None:
+            self._compare(shot, expected)
+
+    def come_back(self, name: str, keeps_tracks: bool = False) -> None:
+        """Start a node again that has died, and send frames until both cameras are answered again."""
+        self.drain()
+        self.judge()
+        self.restart(name)
+        if not keeps_tracks:
+            self._core = Core()
+        before = {camera: self.answers_of(camera) for camera in CAMERAS}
+        self.play_until(
+            None,
+            lambda: all(self.answers_of(camera) > before[camera] for camera in CAMERAS),
+            f"answers after the restart of {name}",
+        )
+        self.drain()
+        self.judge()
+
+    def drain(self) -> None:
+        """Take what has arrived and not been looked at."""
+        count = -1
+        while count != len(self.fused):
+            count = len(self.fused)
+            for _ in range(4):
+                self.graph._spin_once()
+
+    def expect_from_elsewhere(self, shots: Iterable[Shot]) -> None:
+        """Frames that another process sends."""
+        self._sent.update({(shot.camera, shot.stamp): shot for shot in shots})
+
+    def answers_of(self, camera: str) -> int:
+        return sum(message.header.frame_id == camera for message in self.fused)
+
+    def play_until(self, camera: str | None, condition: Callable[[], bool], what: str) -> None:
+        """The drive (or one camera of it) at a pace that a busy machine can follow."""
+
+        def send_next() -> None:
+            self.send(self.road.next() if camera is None else self.road.next_of(camera))
+            for _ in range(4):
+                self.graph._spin_once()
+
+        wait_for(condition, PATIENCE, what, step=send_next)
+
+    def _compare(self, shot: Shot, expected: FusedFrame) -> None:
+        self._await(self._judged + 1, f"the answer to {shot.camera} at {shot.stamp}")
+        self._note(difference(self.fused[self._judged], expected))
+        self._judged += 1
+
+    def settle(self) -> None:
+        """A good frame of each camera goes through, so that all before them is done, and is reported."""
+        if not self._settled:
+            self.recover()
+            self.diagnosed.fresh(self.nodes)
+            self._settled = True
+
+    def set_parameter(self, node: str, name: str, value: Any) -> SetParametersResult:
+        """As `ros2 param set`; the client is kept, since some faults set hundreds."""
+        if node not in self._setters:
+            self._setters[node] = self.vehicle.create_client(SetParameters, f"/{node}/set_parameters")
+            self.graph.spin_until(self._setters[node].service_is_ready, PATIENCE, f"parameters of {node}")
+        request = SetParameters.Request(parameters=[Parameter(name, value=value).to_parameter_msg()])
+        answer = self._setters[node].call_async(request)
+        self.graph.spin_until(answer.done, PATIENCE, f"the answer of {node} about {name}")
+        return answer.result().results[0]
+
+    def _await(self, count: int, what: str) -> None:
+        self.graph.spin_until(lambda: len(self.fused) >= count, PATIENCE, what)
+
+    def _note(self, wrong: str) -> None:
+        if wrong:
+            self.wrong.append(wrong)

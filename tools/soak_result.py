@@ -1,0 +1,90 @@
+"""What a soak run says: where every frame went, and whether anything grows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.stats import theilslopes
+
+# name -> unit; what must not grow. Latency depends on the machine and its other guests: told, not judged.
+MEASURED = {"memory_mb": "MB", "handles": "", "threads": "", "p50_ms": "ms", "p95_ms": "ms"}
+JUDGED = ("memory_mb", "handles", "threads")
+FLAT = 0.01  # a growth over the whole run below this share of the level is none
+BLOCK = 60.0  # seconds
+SETTLE = 0.1  # share of the run, at most two minutes, in which pools and caches fill
+# Where a received image can end. `unused_frames` are those of which every object was dropped with a reason.
+ENDS = (
+    "fused_frames",
+    "unused_frames",
+    "dropped_queue_full",
+    "dropped_bad_image",
+    "images_without_detections",
+    "waiting_images",
+    "waiting_frames",
+)
+
+
+def balance(sent: int, answered: int, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, int]:
+    """Frames sent = fused + counted as lost + uncounted, over all cameras; `uncounted` should be 0."""
+    total: dict[str, int] = {}
+    for camera, counters in after.items():
+        for key, value in counters.items():
+            total[key] = total.get(key, 0) + value - before.get(camera, {}).get(key, 0)
+    lost_by_dds = total.get("dropped_images_lost", 0)
+    ends = {key: total.get(key, 0) for key in ENDS}
+    counted = sum(ends.values()) + lost_by_dds
+    return {
+        "sent": sent,
+        "answered": answered,
+        **ends,
+        "images_lost_by_dds": lost_by_dds,
+        "detections_lost_by_dds": total.get("dropped_detections_lost", 0),
+        "internal_errors": total.get("dropped_internal_error", 0),
+        "uncounted": sent - counted,
+    }
+
+
+def slopes(samples: Sequence[Mapping[str, float]]) -> dict[str, dict[str, Any]]:
+    """Growth per hour of everything measured, after the settling: Theil-Sen with its 95% interval.
+
+    It runs over medians of whole minutes: samples of a few seconds hang together (a batch in work holds its
+    memory), and taking them for independent ones would make the interval too narrow.
+    """
+    length = samples[-1]["seconds"]
+    settled = [sample for sample in samples if sample["seconds"] >= min(SETTLE * length, 120.0)]
+    seconds = np.array([sample["seconds"] for sample in settled])
+    minutes, of_sample = np.unique(seconds // BLOCK, return_inverse=True)
+    hours = (minutes + 0.5) * BLOCK / 3600.0
+    found = {}
+    for name, unit in MEASURED.items():
+        every = np.array([sample[name] for sample in settled], float)
+        values = np.array([np.median(every[of_sample == block]) for block in range(len(minutes))])
+        good = np.isfinite(values)
+        slope, _, low, high = theilslopes(values[good], hours[good], 0.95)
+        level = float(np.median(values[good]))
+        growth = slope * (hours[-1] - hours[0])
+        found[name] = {
+            "unit": unit,
+            "level": round(level, 3),
+            "per_hour": round(float(slope), 4),
+            "low": round(float(low), 4),
+            "high": round(float(high), 4),
+            "flat": bool(low <= 0 or growth <= FLAT * level),
+        }
+    return found
+
+
+def complaints(result: Mapping[str, Any]) -> list[str]:
+    """What is wrong, in sentences."""
+    wrong = []
+    if result["balance"]["uncounted"]:
+        wrong.append(f"{result['balance']['uncounted']} frames were lost without being counted")
+    if result["balance"]["internal_errors"]:
+        wrong.append(f"{result['balance']['internal_errors']} internal errors")
+    for name in JUDGED:
+        slope = result["slopes"][name]
+        if not slope["flat"]:
+            wrong.append(f"{name} grows by {slope['per_hour']:g} {slope['unit']} an hour")
+    return wrong
