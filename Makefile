@@ -12,19 +12,20 @@ unexport PYTHONDONTWRITEBYTECODE
 export OMP_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: help setup demo test lint format bench faults clean
+.PHONY: help setup demo test lint format bench faults fuzz clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    set up, then show the whole thing on a live ROS 2 graph"
 	@echo "make test    set up, then check style and types and run all tests"
-	@echo "make setup   only bring .venv up to date"
+	@echo "make setup   only bring .venv up to date   make setup LOCKED=1  with exactly the archives of the release"
 	@echo "make lint    style and types only          make format  rewrite to the style"
-	@echo "make bench   speed and memory              make faults  only the tests of broken input and dying nodes"
+	@echo "make bench   speed and memory              make faults  broken input, dying nodes, wrong clocks, full disks"
+	@echo "make fuzz    atheris on every parser, SECONDS=60 each"
 	@echo "make clean   remove .venv and everything built"
 
 setup:
-	@PYTHON="$(PYTHON)" sh tools/setup.sh
+	@PYTHON="$(PYTHON)" LOCKED="$(LOCKED)" sh tools/setup.sh
 
 demo: setup
 	@$(BIN)/lla-fusion demo $(ARGS)
@@ -45,7 +46,10 @@ bench: setup
 	@$(BIN)/lla-fusion bench $(ARGS)
 
 faults: setup
-	@$(BIN)/python -m pytest -q -m faults $(ARGS)
+	@PYTHONPATH=test $(BIN)/python -m faults $(ARGS)
+
+fuzz: setup
+	@$(BIN)/python tools/run_fuzzing.py --seconds $(or $(SECONDS),60) $(ARGS)
 
 clean:
 	rm -rf .venv build install log demo_out *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -8,6 +8,7 @@ Rules, in this order (stamps in nanoseconds; "behind" is measured from the newes
    a new epoch.
 4. Anything else that is behind is `late`. Ten such frames in a row, all more than `clock_jump` behind, are
    a jump too: one frame with a stamp from the future must not silence the other cameras for good.
+   Where a camera leapt ahead with a single frame, the next one of any camera near the time before is a jump.
 5. After a jump, frames of the old epoch may still be under way from other cameras: up to ten frames whose
    stamps lie near the old newest, from cameras not yet seen in the new epoch, are `late`.
 """
@@ -31,6 +32,7 @@ class MessageClock:
         self._late_run = 0
         self._old_newest: int | None = None
         self._stale_left = 0
+        self._before_leap: int | None = None  # the newest stamp before a single frame far ahead of it
 
     def reset(self) -> None:
         """Forget everything, as at the start."""
@@ -38,6 +40,7 @@ class MessageClock:
         self._by_camera = {}
         self._late_run = 0
         self._old_newest = None
+        self._before_leap = None
 
     def judge(self, camera: str, stamp: int) -> Judgement:
         """What to do with a frame of that camera and stamp; remembers it where it counts."""
@@ -51,11 +54,13 @@ class MessageClock:
         if behind > self.clock_jump:
             self._late_run += 1
             own = self._by_camera.get(camera)
-            if own is None or own - stamp > self.clock_jump or self._late_run >= PATIENCE:
+            went_back = own is None or own - stamp > self.clock_jump
+            if went_back or self._ends_leap(stamp) or self._late_run >= PATIENCE:
                 return self._jump(camera, stamp)
         return "late"
 
     def _accept(self, camera: str, stamp: int) -> Judgement:
+        self._before_leap = self.newest if self._leaps(camera, stamp) else None
         self.newest = stamp if self.newest is None else max(self.newest, stamp)
         self._by_camera[camera] = max(self._by_camera.get(camera, stamp), stamp)
         self._late_run = 0
@@ -68,6 +73,17 @@ class MessageClock:
         self._old_newest = old_newest
         self._stale_left = PATIENCE
         return "jump"
+
+    def _leaps(self, camera: str, stamp: int) -> bool:
+        """Whether a camera's own stamps, and with them the newest of all, jump ahead."""
+        own = self._by_camera.get(camera)
+        if own is None or self.newest is None:
+            return False
+        return min(stamp - own, stamp - self.newest) > self.clock_jump
+
+    def _ends_leap(self, stamp: int) -> bool:
+        """Whether the newest frame stands alone in the future and this one goes on where time was."""
+        return self._before_leap is not None and stamp >= self._before_leap - self.max_lateness
 
     def _is_stale(self, camera: str, stamp: int) -> bool:
         if self._old_newest is None or camera in self._by_camera or self._stale_left == 0:

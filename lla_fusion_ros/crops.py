@@ -13,14 +13,15 @@ import cv2
 import numpy as np
 
 from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.picture_files import MAX_PIXELS, check_picture_file
 
 Order = Literal["rgb", "bgr", "mono"]
 Buffer = bytes | bytearray | memoryview | np.ndarray
 
-# A header that claims more is a fault, not a camera; checked before anything is allocated.
-MAX_PIXELS = 64_000_000
 # A box more than this many times as large as the image is a tracker's error, not an object.
 MAX_BOX_TO_IMAGE = 4.0
+
+LEAST_CONTRAST = 4  # grey levels between a crop's darkest and brightest value: the noise of a covered lens
 
 # encoding -> (channels, order, dtype), as in sensor_msgs/image_encodings; alpha is dropped by a slice
 PLAIN_ENCODINGS: dict[str, tuple[int, Order, str]] = {
@@ -134,9 +135,7 @@ def decode_compressed(data: Buffer, format: str = "") -> Pixels:
     if "compressedDepth" in format:
         raise InputError("a compressedDepth image has no colours to classify")
     flat = np.frombuffer(data, np.uint8)
-    width, height = _compressed_size(flat)
-    if width == 0 or height == 0 or width * height > MAX_PIXELS:
-        raise InputError(f"compressed image claims {width} x {height} pixels")
+    check_picture_file(flat)
     try:
         array = cv2.imdecode(flat, cv2.IMREAD_UNCHANGED)
     except cv2.error:
@@ -146,39 +145,6 @@ def decode_compressed(data: Buffer, format: str = "") -> Pixels:
     if array.ndim == 2:
         return Pixels(array, "mono")
     return Pixels(array[..., :3], "bgr")
-
-
-def _compressed_size(flat: np.ndarray) -> tuple[int, int]:
-    """Width and height from the file's header, so that a lying header never makes a decoder allocate."""
-    head = flat[:24].tobytes()
-    tail = flat[-64:].tobytes()
-    if head.startswith(b"\x89PNG\r\n\x1a\n"):
-        if len(head) < 24 or b"IEND" not in tail:
-            raise InputError(f"png of {len(flat)} bytes ends early")
-        return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
-    if head.startswith(b"\xff\xd8\xff"):
-        if b"\xff\xd9" not in tail:  # some cameras pad after the end marker
-            raise InputError(f"jpeg of {len(flat)} bytes ends early")
-        return _jpeg_size(flat)
-    raise InputError(f"compressed image of {len(flat)} bytes is neither jpeg nor png")
-
-
-def _jpeg_size(flat: np.ndarray) -> tuple[int, int]:
-    """Walk the marker segments to the frame header (SOF)."""
-    at = 2
-    while at + 9 < len(flat):
-        if flat[at] != 0xFF:
-            break
-        marker = int(flat[at + 1])
-        if marker == 0xFF:  # fill byte
-            at += 1
-            continue
-        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            height = int(flat[at + 5]) << 8 | int(flat[at + 6])
-            width = int(flat[at + 7]) << 8 | int(flat[at + 8])
-            return width, height
-        at += 2 + (int(flat[at + 2]) << 8 | int(flat[at + 3]))
-    raise InputError(f"jpeg of {len(flat)} bytes has no frame header")
 
 
 def check_boxes(boxes: np.ndarray, image_shape: tuple[int, int], min_size: float) -> BoxCheck:
@@ -245,6 +211,14 @@ def cut_crops(pixels: Pixels, boxes: np.ndarray, size: int, margin: float) -> np
     if pixels.order == "mono":
         return np.repeat(crops[..., None], 3, axis=-1)
     return np.ascontiguousarray(crops[..., ::-1]) if pixels.order == "bgr" else crops
+
+
+def shows_something(crops: np.ndarray) -> np.ndarray:
+    """Which crops hold more than one even colour; a network would name a class for a black one, too.
+
+    [crops, size, size, 3] uint8 -> [crops] bool
+    """
+    return np.ptp(crops, axis=(1, 2, 3)) >= LEAST_CONTRAST
 
 
 def _sample(array: np.ndarray, left: float, top: float, width: float, height: float, out: np.ndarray) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.fusion.base import Fuser, grown, put_rows, state_bytes, take_rows
+from lla_fusion_ros.fusion.base import Fuser, grown, place_of, put_rows, state_bytes, take_rows
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured, zero_views
 from lla_fusion_ros.pmf import entropy
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
@@ -138,21 +138,26 @@ class FusionEngine:
             views = measured(views.take(admission.kept), self._posterior)
         rows = admission.rows
         pmf = self._fuse(rows, views)
-        switched, ended = self._observe(rows, views, observation)
-        if switched.any():
-            pmf[switched] = self._fuse_anew(rows[switched], views, switched, observation.camera)
         seen = self._store.views(rows)
+        total = seen.sum(axis=1)
+        switched, ended = self._observe(rows, views, observation, total)
+        restarted: tuple[TrackKey, ...] = ()
+        if np.logical_or.reduce(switched):
+            pmf[switched] = self._fuse_anew(rows[switched], views, switched, observation.camera)
+            restarted = tuple(self._store.keys(rows[switched]))
+            seen = self._store.views(rows)
+        cleared = self._store.keys(rows[ended]) if np.logical_or.reduce(ended) else ()
         return FrameResult(
             kept=admission.kept,
-            ids=tuple(observation.ids[i] for i in admission.kept),
+            ids=tuple([observation.ids[i] for i in admission.kept.tolist()]),
             pmf=pmf,
             verdicts=self._watch.verdicts(pmf, entropy(pmf), seen, tuple(self._store.cameras), self.settings),
-            cleared=(*forgotten, *self._store.keys(rows[ended])),
-            restarted=tuple(self._store.keys(rows[switched])),
+            cleared=(*forgotten, *cleared),
+            restarted=restarted,
             removed=tuple(key for key, _ in admission.removed),
             dropped=admission.dropped,
             jumped=admission.jumped,
-            notes=self._fuser.notes if self._fuser.notes and (seen.sum(axis=1) > 1).any() else (),
+            notes=self._fuser.notes if self._fuser.notes and (total > 1).any() else (),
         )
 
     def _make_fuser(self, settings: FusionSettings) -> Fuser:
@@ -174,25 +179,23 @@ class FusionEngine:
         if extra > 0:
             self._state = grown(self._state, self._fuser.initial(extra))
             self._watch.grow(extra)
-        fresh = admission.rows[admission.fresh]
-        if len(fresh):
+        if np.logical_or.reduce(admission.fresh):
+            fresh = admission.rows[admission.fresh]
             put_rows(self._state, fresh, self._fuser.initial(len(fresh)))
             self._watch.begin(fresh)
 
     def _fuse(self, rows: np.ndarray, views: MeasuredViews) -> np.ndarray:
-        part = self._fuser.update(take_rows(self._state, rows), views)
-        put_rows(self._state, rows, part)
+        place = place_of(rows)
+        part = self._fuser.update(take_rows(self._state, place), views)
+        put_rows(self._state, place, part)
         return self._fuser.predict(part)
 
     def _observe(
-        self, rows: np.ndarray, views: MeasuredViews, observation: Observation
+        self, rows: np.ndarray, views: MeasuredViews, observation: Observation, total: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Which tracks show an identity switch, and which warnings ended.  2 x [n] bool"""
+        """Which tracks begin anew after an identity switch, and which warnings ended.  2 x [n] bool"""
         column = self._store.camera_index(observation.camera)
-        switched, ended = self._watch.observe(
-            rows, views, column, observation.stamp, self._store.views(rows).sum(axis=1), self.settings
-        )
-        return switched & self.settings.restart_on_switch, ended
+        return self._watch.observe(rows, views, column, observation.stamp, total, self.settings)
 
     def _fuse_anew(
         self, rows: np.ndarray, views: MeasuredViews, chosen: np.ndarray, camera: str

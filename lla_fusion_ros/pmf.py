@@ -29,13 +29,13 @@ class Cloud:
 
 def max_shift(logits: np.ndarray) -> np.ndarray:
     """Logits minus their largest (eq. shifted_softmax), so that networks become comparable."""
-    return logits - logits.max(axis=-1, keepdims=True)
+    return logits - np.maximum.reduce(logits, axis=-1, keepdims=True)
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
     """Eq. softmax_fm over the last axis, without overflow."""
     powers = np.exp(max_shift(logits))
-    return powers / powers.sum(axis=-1, keepdims=True)
+    return powers / np.add.reduce(powers, axis=-1, keepdims=True)
 
 
 def probit(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
@@ -45,7 +45,12 @@ def probit(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
     most probable class can change. 2 x [..., classes] -> [..., classes]
     """
     _check_gaussian(mean, variance)
-    return softmax(max_shift(mean) / np.sqrt(1.0 + np.pi / 8.0 * variance))
+    return shifted_probit(max_shift(mean), variance)
+
+
+def shifted_probit(shifted: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """`probit` of numbers known to be finite, their mean max-shifted already."""
+    return softmax(shifted / np.sqrt(1.0 + np.pi / 8.0 * variance))
 
 
 @lru_cache(maxsize=32)
@@ -108,7 +113,7 @@ def square_root(covariance: np.ndarray) -> np.ndarray:
 
 def entropy(pmf: np.ndarray) -> np.ndarray:
     """-sum p ln p in nats (eq. entropy_fm).  [..., classes] -> [...]"""
-    return -xlogy(pmf, pmf).sum(axis=-1)
+    return -np.add.reduce(xlogy(pmf, pmf), axis=-1)
 
 
 def mutual_information(cloud: Cloud) -> np.ndarray:

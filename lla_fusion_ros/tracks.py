@@ -119,7 +119,8 @@ class TrackStore:
         rows = np.array([self._row(key) for key in keys], np.intp)
         column = self._column(camera)
         good = self._check_order(rows, column, stamp, dropped)
-        rows, kept = rows[good], [position for position, ok in zip(kept, good, strict=True) if ok]
+        if not np.logical_and.reduce(good, axis=None):
+            rows, kept = rows[good], [position for position, ok in zip(kept, good, strict=True) if ok]
         fresh = self._note(rows, column, stamp)
         return _admission(kept, rows, fresh, removed, dropped, judgement == "jump")
 
@@ -206,6 +207,8 @@ class TrackStore:
 
     def _check_order(self, rows: np.ndarray, column: int, stamp: int, dropped: Counter[str]) -> np.ndarray:
         """Which of the rows have not had this view and can still tell.  [rows] bool"""
+        if np.logical_and.reduce(self._newest[rows] < stamp, axis=None):  # in order, as nearly always
+            return np.ones(len(rows), bool)
         stamps = self._stamps[rows]
         duplicate = ((stamps == stamp) & (self._stamp_camera[rows] == column)).any(axis=1)
         forgotten = (stamps > stamp).all(axis=1)
@@ -217,23 +220,27 @@ class TrackStore:
 
     def _note(self, rows: np.ndarray, column: int, stamp: int) -> np.ndarray:
         """Write the view down; which rows begin anew.  [rows] bool"""
-        fresh = self._seen[rows] == 0
+        seen = self._seen[rows]
+        fresh = seen == 0
         if self._settings.max_age > 0:
-            fresh |= stamp - self._first[rows] > self._settings.max_age * SECOND
-        self._first[rows[fresh]] = stamp
-        self._views[rows[fresh]] = 0
+            fresh |= self._first[rows] < stamp - self._settings.max_age * SECOND
+        if np.logical_or.reduce(fresh, axis=None):
+            begun = rows[fresh]
+            self._first[begun] = stamp
+            self._views[begun] = 0
         self._newest[rows] = np.maximum(self._newest[rows], stamp)
-        place = self._seen[rows] % REMEMBERED
+        place = seen % REMEMBERED
         self._stamps[rows, place] = stamp
         self._stamp_camera[rows, place] = column
-        self._seen[rows] += 1
+        self._seen[rows] = seen + 1
         self._views[rows, column] += 1
         return fresh
 
     def _forget_idle(self) -> list[tuple[TrackKey, int]]:
         assert self._clock.newest is not None
         oldest = self._clock.newest - round(self._settings.idle_timeout * SECOND)
-        return self._forget(np.flatnonzero(self._used & (self._newest < oldest)))
+        idle = self._used & (self._newest < oldest)
+        return self._forget(idle.nonzero()[0]) if np.logical_or.reduce(idle) else []
 
     def _forget(self, rows: np.ndarray) -> list[tuple[TrackKey, int]]:
         removed = [(key, int(row)) for key, row in ((self._key[row], row) for row in rows) if key is not None]

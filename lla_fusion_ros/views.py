@@ -42,17 +42,23 @@ class Views:
 
     def check(self, networks: int, classes: int, features: int) -> None:
         """Refuse views that do not fit the ensemble or are not finite; the message names the cause."""
-        for name, array, last in (
-            ("logits", self.logits, classes),
-            ("features", self.features, features),
-        ):
+        self.check_shapes(networks, classes, features)
+        self.check_finite()
+
+    def check_shapes(self, networks: int, classes: int, features: int) -> None:
+        """Refuse views that do not fit the ensemble."""
+        for name, array, last in (("logits", self.logits, classes), ("features", self.features, features)):
             if array.ndim != 3 or array.shape[1:] != (networks, last):
                 raise InputError(
                     f"views.{name} has shape {array.shape}, expected [tracks, {networks}, {last}]"
                 )
-            if not np.isfinite(array).all():
-                raise InputError(f"views.{name} contains NaN or infinity")
         if len(self.logits) != len(self.features):
             raise InputError(
                 f"views has {len(self.logits)} rows of logits but {len(self.features)} of features"
             )
+
+    def check_finite(self) -> None:
+        """Refuse views with NaN or infinity."""
+        for name, array in (("logits", self.logits), ("features", self.features)):
+            if not np.isfinite(array).all():
+                raise InputError(f"views.{name} contains NaN or infinity")

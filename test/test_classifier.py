@@ -9,6 +9,7 @@ import torch
 from lla_fusion_ros.classifier import Classifier
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.pmf import monte_carlo, probit
+from support.fake_device import FakeDevice
 from support.tiny_bundle import tiny_bundle
 
 
@@ -91,28 +92,36 @@ def test_unknown_and_absent_devices_are_refused(bundle, monkeypatch):
 
 
 @pytest.mark.parametrize("samples", [None, 0, 64])
-def test_one_frame_costs_one_copy_to_the_device_and_one_back(bundle, monkeypatch, samples):
-    """Every transfer goes through Tensor.to with a device, or Tensor.cpu; count them."""
-    classify = Classifier(bundle, device="cpu", variance=samples is not None)
+def test_one_frame_costs_one_copy_to_the_device_and_one_back(bundle, samples):
+    """Also no wait for the device in between: on the fake one nothing can be read."""
+    classify = Classifier(bundle, device=FakeDevice.name, variance=samples is not None)
     call = classify if samples is None else partial(classify.predict, samples=samples)
-    call(_crops(1))  # brings what is kept on the device
-    transfers = []
-    original = torch.Tensor.to
-
-    def counting(tensor, *args, **kwargs):
-        if any(isinstance(a, str | torch.device) for a in (*args, *kwargs.values())):
-            transfers.append(tuple(tensor.shape))
-        return original(tensor, *args, **kwargs)
-
-    def forbidden(*_, **__):
-        raise AssertionError("a second way to move data, or a wait for the device")
-
-    monkeypatch.setattr(torch.Tensor, "to", counting)
-    for name in ("cpu", "cuda", "item", "tolist"):
-        monkeypatch.setattr(torch.Tensor, name, forbidden)
-    call(_crops(4))
+    with FakeDevice():
+        call(_crops(1))  # brings what is kept on the device
+    with FakeDevice() as device:
+        call(_crops(4))
     back = 5 + bundle.posterior().features + (0 if samples is None else 10)  # variances and pmf come along
-    assert transfers == [(4, 16, 16, 3), (4, 3, back)]
+    assert device.traffic == [("there", (4, 16, 16, 3)), ("back", (4, 3, back))]
+
+
+@pytest.mark.parametrize(
+    "careless",
+    [
+        lambda x: x.sum().item(),
+        lambda x: bool((x > 0).any()),
+        lambda x: x[x > 0],
+        lambda x: x.to("cpu"),
+        lambda x: x + torch.ones(3).to(x.device),
+    ],
+)
+def test_the_fake_device_notices_every_wait_and_every_further_copy(careless):
+    x = torch.ones(3, device=FakeDevice.name)
+    with FakeDevice() as device:
+        try:
+            careless(x)
+        except (RuntimeError, NotImplementedError):
+            return  # a wait: there is nothing to read
+    assert device.traffic
 
 
 def test_warming_up_changes_nothing(bundle):

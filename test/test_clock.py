@@ -68,11 +68,12 @@ def test_old_frames_still_under_way_after_a_jump_do_not_jump_forward_again() -> 
     assert clock.judge("front", back + SECOND // 5) == "accepted"
 
 
-def test_one_stamp_from_the_future_does_not_silence_the_other_cameras() -> None:
+def test_stamps_from_the_future_do_not_silence_the_other_cameras() -> None:
     clock = make_clock()
     for camera in ("front", "left"):
         clock.judge(camera, START)
     clock.judge("left", START + 3600 * SECOND)
+    clock.judge("left", START + 3601 * SECOND)  # a second one: the clock may have stepped ahead for good
     answers = [clock.judge("front", START + i * SECOND // 10) for i in range(1, PATIENCE + 2)]
     assert answers[:-2] == ["late"] * (PATIENCE - 1)
     assert answers[-2:] == ["jump", "accepted"]
@@ -90,3 +91,26 @@ def test_an_unknown_camera_of_an_older_recording_opens_a_new_epoch() -> None:
     clock = make_clock()
     clock.judge("front", START)
     assert clock.judge("other", START - 500 * SECOND) == "jump"
+
+
+def test_a_single_frame_from_the_future_costs_no_camera_its_next_frame() -> None:
+    for camera in ("front", "left"):
+        clock = make_clock()
+        for i in range(3):
+            clock.judge("front", START + i * SECOND // 10)
+            clock.judge("left", START + i * SECOND // 10)
+        assert clock.judge("front", START + 3600 * SECOND) == "accepted"
+        assert clock.judge(camera, START + 3 * SECOND // 10) == "jump"
+        assert clock.judge("front", START + 4 * SECOND // 10) == "accepted"
+        assert clock.judge("left", START + 4 * SECOND // 10) == "accepted"
+
+
+def test_a_clock_that_stepped_ahead_for_good_is_followed() -> None:
+    clock = make_clock()
+    for i in range(3):
+        clock.judge("front", START + i * SECOND // 10)
+        clock.judge("left", START + i * SECOND // 10)
+    later = START + 3600 * SECOND
+    assert [clock.judge("front", later), clock.judge("left", later)] == ["accepted", "accepted"]
+    assert clock.judge("left", START + SECOND) == "jump"  # both were there: it is left's own step back
+    assert clock.newest == START + SECOND

@@ -10,35 +10,16 @@ import pytest
 
 from lla_fusion_ros.engine import FrameResult, FusionEngine, Observation
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.fusion import make_fuser
-from lla_fusion_ros.fusion.base import Fuser
 from lla_fusion_ros.settings import FusionSettings
 from lla_fusion_ros.tracks import TrackKey
 from lla_fusion_ros.views import Views
 from lla_fusion_ros.warnings.fit import fit_warnings
 from lla_fusion_ros.warnings.judge import HOLD
-from lla_fusion_ros.warnings.model import WarningModel
 from lla_fusion_ros.warnings.verdict import CAMERA_DISAGREEMENT, IDENTITY_SWITCH, OUT_OF_DISTRIBUTION, Level
-from support.feature_world import CLASSES, FeatureWorld
+from support.feature_world import CLASSES, FeatureWorld, WorldModel
 
 SECOND = 1_000_000_000
 START = 1_000 * SECOND
-
-
-class Model:
-    """What a bundle offers the engine."""
-
-    def __init__(self, world: FeatureWorld, warnings: WarningModel | None) -> None:
-        self._world, self._warnings = world, warnings
-
-    def posterior(self):
-        return self._world.posterior
-
-    def fuser(self, name: str | None = None, window: int = 30) -> Fuser:
-        return make_fuser(name or "pool", self._world.posterior, window=window)
-
-    def warning_model(self) -> WarningModel | None:
-        return self._warnings
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +28,9 @@ def world() -> FeatureWorld:
 
 
 @pytest.fixture(scope="module")
-def model(world) -> Model:
-    return Model(world, fit_warnings(world.posterior, world.known(150), world.strange(80)))
+def model(world) -> WorldModel:
+    warnings = fit_warnings(world.posterior, world.known(150), world.strange(80))
+    return WorldModel(world, warnings, "pool")
 
 
 def frame(tracks, step: int, ids=None, camera: str = "front", seconds: float | None = None) -> Observation:
@@ -181,7 +163,7 @@ def test_warnings_can_be_switched_off(world, model) -> None:
 
 
 def test_a_bundle_without_warning_model_fuses_all_the_same(world) -> None:
-    last = drive(FusionEngine(Model(world, None)), world.known(3))[-1]
+    last = drive(FusionEngine(WorldModel(world, None, "pool")), world.known(3))[-1]
     assert [v.level for v in last.verdicts] == [Level.OK] * 3
 
 
@@ -276,7 +258,7 @@ def test_settings_change_between_frames_and_bad_ones_are_refused(world, model) -
     )
 
 
-def _one(model: Model, tracks, step: int):
+def _one(model: WorldModel, tracks, step: int):
     fuser = model.fuser("mean_pmf")
     return fuser.update(fuser.initial(len(tracks.label)), tracks.views(step))
 

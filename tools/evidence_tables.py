@@ -53,6 +53,7 @@ def paper_table(results: Results, name: str, *scores: str) -> str:
         return missing(f"reproduce-{name}")
     titles = {
         "accuracy": "accuracy",
+        "confidence": "mean confidence",
         "nll": "NLL",
         "mass": "Σ p(true) (10³)",
         "brier": "Brier",
@@ -70,7 +71,7 @@ def paper_table(results: Results, name: str, *scores: str) -> str:
 
 
 def _beside_paper(score: dict[str, Any], name: str) -> str:
-    digits = {"accuracy": 4, "nll": 4, "brier": 4, "ece": 4}.get(name, 3)
+    digits = {"accuracy": 4, "confidence": 4, "nll": 4, "brier": 4, "ece": 4}.get(name, 3)
     text = f"{short(score['mean'], digits)} ± {short(score['spread'], digits)}"
     return text if score["paper"] is None else f"{text} ({score['paper']:g})"
 
@@ -86,27 +87,38 @@ def fuser_table(results: Results, name: str, *cells: str) -> str:
     count = document["bundle"]["networks"]
     wanted = [(cell.split(":")[0], int(cell.split(":")[1])) for cell in cells]
     found = {(r["fuser"], r["regime"], r["L"]): r for r in document["results"] if r["C"] == count}
+    lengths = {r["L"] for r in document["results"]}
+    number = NUMBER if NUMBER in lengths else max(lengths)
+    start = max(r["L_from"] for r in document["comparisons"])
     ratio = {
         r["fuser"]: r for r in document["comparisons"]
-        if (r["regime"], r["C"], r["L_from"]) == ("all", count, NUMBER)
+        if (r["regime"], r["C"], r["L_from"]) == ("all", count, start)
     }  # fmt: skip
     names = sorted({r["fuser"] for r in document["results"]}, key=lambda n: _overall(found, n, wanted))
     header = ["fuser", *(f"{regime} L={length}" for regime, length in wanted)]
-    header += [f"ECE hard L={NUMBER}", f"flips hard L={max(n for _, n in wanted)}", "NLL / pool, L ≥ 10"]
+    header += [f"ECE hard L={number} (exact)", f"flips hard L={max(n for _, n in wanted)}"]
+    header.append(f"NLL / pool, L ≥ {start}")
     rows = []
     for fuser in names:
         row = [f"**{fuser}**" if fuser == document["default_fuser"] else fuser]
         for regime, length in wanted:
             r = found[fuser, regime, length]
             row.append(f"{short(r['accuracy'])} / {short(r['nll'])}")
-        at = found.get((fuser, "hard", NUMBER))
-        row.append(short(at["ece"]) if at else "")
+        row.append(_ece(found[fuser, "hard", number]))
         last = found.get((fuser, "hard", max(n for _, n in wanted)))
         row.append(short(last["flips"], 2) if last else "")
         row.append(limits(ratio[fuser], "nll_over_pool") if fuser in ratio else "")
         rows.append(row)
-    note = f"\n{document['tracks']} tracks, {count} networks; bold: the bundle's default.\n"
+    note = (
+        f"\n{document['tracks']} tracks, {document['draws']} draws where degraded, {count} networks; "
+        "bold: the bundle's default; (exact): what exact confidences would show.\n"
+    )
     return markdown(header, rows) + note
+
+
+def _ece(record: dict[str, Any]) -> str:
+    least, most = (short(value) for value in record["ece_if_calibrated"])
+    return f"{short(record['ece'])} ({least}–{most})"
 
 
 def _overall(found: dict[Any, Any], fuser: str, wanted: Sequence[tuple[str, int]]) -> float:
@@ -149,10 +161,12 @@ def switch_table(results: Results, name: str) -> str:
             short(r["detection_15"]),
             "–" if r["delay"] is None else f"{r['delay']:.0f}",
             short(r["false_alarm"]),
+            short(r["at_stated"]["detection_5"]),
         ]
         for r in document["switch"]
     ]
-    return markdown(["regime", "within 5", "within 15", "median delay", "false alarms per track"], rows)
+    titles = ["regime", "within 5", "within 15", "median delay", "false alarms per track"]
+    return markdown([*titles, "within 5, were they 1%"], rows)
 
 
 def stability_table(results: Results, name: str, length: str = "30") -> str:
@@ -175,8 +189,12 @@ def stability_table(results: Results, name: str, length: str = "30") -> str:
 
 def command_block(results: Results, *names: str) -> str:
     """The commands that made the results, as they were typed."""
-    commands = [results[name].get("command") for name in names]
-    return "```sh\n" + "\n".join(command for command in commands if command) + "\n```\n"
+    commands = []
+    for name in names:
+        document = results[name]
+        parts = [table for table in document.values() if isinstance(table, dict)]  # a file of several studies
+        commands += [part["command"] for part in (document, *parts) if "command" in part]
+    return "```sh\n" + "\n".join(commands) + "\n```\n"
 
 
 def research_table(results: Results, key: str) -> str:

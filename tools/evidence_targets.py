@@ -60,15 +60,16 @@ def _gtsrb(document: dict[str, Any]) -> Iterator[Row]:
     worst = max(regimes, key=lambda regime: cells[default, regime, 10]["ece"])
     ece = cells[default, worst, 10]["ece"]
     chance = cells[default, worst, 10].get("ece_if_calibrated")
-    note = "" if chance is None else f"; exact confidences would show {chance:.3f} on so few tracks"
+    note = "" if chance is None else f"; exact confidences would show {chance[0]:.3f} to {chance[1]:.3f}"
     yield _row("GTSRB, L = 10: ECE in the worst regime", "≤ .03", f"{ece:.3f} ({worst}{note})", ece <= 0.03)
     hard = next((r for r in document["switch"] if r["regime"] == "hard"), None)
     if hard is not None:
         yield _row(
             "identity switch in hard tracks found within 5 frames, at 1% false alarms per track",
             "≥ 85%",
-            f"{100 * hard['detection_5']:.1f}% at {100 * hard['false_alarm']:.1f}% measured",
-            hard["detection_5"] >= 0.85 and hard["false_alarm"] <= 0.02,
+            f"{100 * hard['at_stated']['detection_5']:.1f}%; by the bundle's own threshold "
+            f"{100 * hard['detection_5']:.1f}%, but at {100 * hard['false_alarm']:.1f}%",
+            hard["at_stated"]["detection_5"] >= 0.85 and hard["false_alarm"] <= 0.02,
         )
     for regime in regimes:
         before, after = (cells[name, regime, 30]["flips"] for name in ("last", default))

@@ -13,14 +13,12 @@ Example:
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
-from pathlib import Path
 
 from evidence_tables import TABLES, Results
+from generated_page import make, parse
 
-ROOT = Path(__file__).resolve().parents[1]
 MARK = re.compile(r"(<!-- table: (?P<name>[^\n]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -37,23 +35,8 @@ def rendered(page: str, results: Results) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "evidence.md")
-    parser.add_argument("--results", type=Path, default=ROOT / "docs" / "results")
-    parser.add_argument(
-        "--check", action="store_true", help="change nothing, tell whether the page is current"
-    )
-    args = parser.parse_args()
-    page = args.page.read_text(encoding="utf-8")
-    made = rendered(page, Results(args.results))
-    if args.check:
-        if made != page:
-            print(f"{args.page} is not what {args.results} say; run tools/make_evidence.py", file=sys.stderr)
-        return int(made != page)
-    args.page.write_text(made, encoding="utf-8")
-    return 0
+    args = parse(__doc__, "evidence.md")
+    return make(args, lambda page: rendered(page, Results(args.results)))
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ CARDS: tuple[dict[str, Any], ...] = (
     {
         "title": "`models/gtsrb.safetensors`: German traffic signs, 43 classes",
         "file": "gtsrb.safetensors",
-        "record": "models_gtsrb.json",
+        "record": "gtsrb.json",
         "use": """\
 Use it for tracked German (and, with care, other European) traffic signs: a detector and tracker give boxes
 with ids, this bundle gives the class. The class index is GTSRB's ClassId.""",
@@ -39,10 +39,7 @@ with ids, this bundle gives the class. The class index is GTSRB's ClassId.""",
 - Signs that GTSRB does not have are unknown to it. The warning finds most of them after a few frames, not all
   (next card).
 - Test tracks come from the same drives as the training tracks; another country or camera will score lower.
-  Fine-tune with `lla-fusion train --start models/gtsrb.safetensors`.
-- Training began from the protocol ensemble (next card), whose split by track differs: about a quarter of the
-  validation and test tracks behind the stored scores were training tracks of that first stage. The second
-  table leaves those tracks out (`--started-from`).""",
+  Fine-tune with `lla-fusion train --start models/gtsrb.safetensors`.""",
     },
     {
         "title": "The protocol ensemble: GTSRB with 8 classes held out",
@@ -50,18 +47,19 @@ with ids, this bundle gives the class. The class index is GTSRB's ClassId.""",
         "record": "models_gtsrb_protocol.json",
         "use": """\
 Not shipped: it exists to measure what the warnings find. Classes 6, 12, 13, 15, 17, 32, 38 and 40 were never
-seen in training or calibration; here they are the outside world. The record is that of its first calibration
-(14 epochs, default fuser `pool`); the identity-switch thresholds were fitted anew after it, so they are left
-out here.""",
-        "switches": False,
+seen in training or calibration; here they are the outside world. Data, split and settings are those of the
+card above: the same tracks are test tracks.""",
         "limits": "",
     },
     {
         "title": "`models/signworld.safetensors`: the built-in sign world, 17 classes",
         "file": "signworld.safetensors",
-        "record": "models_signworld.json",
+        "record": "signworld.json",
+        "drives": "false_alarms.json",
         "use": "Use it for the demo, for tests and to try the package. It knows rendered signs only.",
-        "limits": "- It says nothing about real roads: use `gtsrb` or your own training there.",
+        "limits": """\
+- It says nothing about real roads: use `gtsrb` or your own training there.
+- A far sign that is mostly covered is often taken for an unknown object (table above).""",
     },
 )
 
@@ -84,7 +82,9 @@ def _card(card: dict[str, Any]) -> str:
     if record.exists():
         evaluation = json.loads(record.read_text(encoding="utf-8"))
         lines += _evaluation(evaluation)
-        lines += _switch(evaluation) if card.get("switches", True) else []
+        lines += _switch(evaluation)
+    if card.get("drives"):
+        lines += _drives(RESULTS / card["drives"])
     if card["limits"]:
         lines += ["Limits:", "", card["limits"], ""]
     return "\n".join(lines)
@@ -155,10 +155,12 @@ def _evaluation(record: dict[str, Any]) -> list[str]:
         "",
     ]
     lines += [
+        "(any of these can be set in the place of the default; the file holds the values of all fusers)",
+        "",
         "| fuser | regime | L | accuracy | NLL | ECE | class flips per track |",
         "|---|---|---|---|---|---|---|",
     ]
-    for name in dict.fromkeys(("last", "mean_pmf", "pool", default)):
+    for name in dict.fromkeys(("last", "mean_pmf", "pool", "reliable_pool", "committee", default)):
         for regime in ("clean", "hard", "mixed"):
             lines += [
                 _row(f"`{name}`" + (" (default)" if name == default else ""), found[name, regime, length])
@@ -216,6 +218,37 @@ def _switch(record: dict[str, Any]) -> list[str]:
         lines.append(
             f"| {r['regime']} | {r['detection_5']:.3f} | {r['detection_15']:.3f} | {r['false_alarm']:.3f} |"
         )
+    return [*lines, ""]
+
+
+def _drives(path: Path) -> list[str]:
+    """Warnings over whole drives, in the place of tracks cut out of them."""
+    if not path.exists():
+        return []
+    record = json.loads(path.read_text(encoding="utf-8"))
+    lines = [
+        "Warnings over whole drives through other countries, by day, dusk and rain "
+        f"({record['mean_views']:.0f} views per object):",
+        "",
+        "```",
+        record["command"],
+        "```",
+        "",
+        f"Unknown objects found: {record['found']} of {record['unknown_tracks']}. Signs ever warned of:",
+        "",
+        "| signs | "
+        + " | ".join(
+            f"{name.replace('_', ' ')} ({rate:.0%} stated)" for name, rate in record["stated_rate"].items()
+        )
+        + " |",
+        "|---" * (1 + len(record["stated_rate"])) + "|",
+    ]
+    for name in ("in_full_view", "partly_hidden"):
+        part = record[name]
+        cells = " | ".join(
+            f"{part[reason]}, {part[reason] / part['tracks']:.1%}" for reason in record["stated_rate"]
+        )
+        lines.append(f"| {name.replace('_', ' ')}, {part['tracks']} | {cells} |")
     return [*lines, ""]
 
 

@@ -11,13 +11,13 @@ Example:
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from research_fusers import write_table
 
 from lla_fusion_ros.evaluation.outputs import default_cache
 from lla_fusion_ros.metrics import ece, nll
@@ -122,10 +122,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, required=True, help="results; other tables in the file are kept")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    table = study(args)
-    document = json.loads(args.json.read_text(encoding="utf-8")) if args.json.is_file() else {}
-    document["laplace"] = table
-    args.json.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_table(args.json, "laplace", study(args))
     return 0
 
 

@@ -5,8 +5,7 @@ Every scalar is fitted on validation tracks only (two fresh draws of the degrada
 NLL over the freely fitted `pool`'s, pooled over all regimes and L >= 10, with 95% intervals over tracks.
 
 Example:
-    python tools/research_fusers.py gtsrb35.safetensors --dataset gtsrb --root data/GTSRB \\
-        --transfer signworld.safetensors --json docs/results/research.json
+    python tools/research_fusers.py gtsrb35.safetensors --root data/GTSRB --json docs/results/research.json
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ PLAIN = tuple(name for name in QUALITY if name != "log_variance")
 Variant = tuple[str, str, dict[str, Any]]  # title, fuser, values
 
 
-def variants(bundle: Bundle, validation: TrackViews, transfer: Bundle | None) -> Iterator[Variant]:
+def variants(bundle: Bundle, validation: TrackViews) -> Iterator[Variant]:
     """Fit one variant after the other; `pool` comes first."""
     posterior = bundle.posterior()
     measured = measure_tracks(posterior, validation)
@@ -51,8 +50,7 @@ def variants(bundle: Bundle, validation: TrackViews, transfer: Bundle | None) ->
         return dict(fit_reliable_pool(posterior, tracks, **options))
 
     own = posterior.prior_precision
-    full = learned()
-    yield "`reliable_pool`", "reliable_pool", full
+    yield "`reliable_pool`", "reliable_pool", learned()
     yield (
         "`reliable_pool` without the Laplace variance among its signs",
         "reliable_pool",
@@ -68,12 +66,8 @@ def variants(bundle: Bundle, validation: TrackViews, transfer: Bundle | None) ->
         "reliable_pool",
         learned(prior=own),
     )
-    if transfer is not None and "reliable_pool" in transfer.meta.fusers:
-        theta = transfer.meta.fusers["reliable_pool"]["theta"]
-        borrowed = {**full, "theta": theta}
-        title = f"`reliable_pool` with the weights θ of {Path(transfer.source).stem}, scalars as fitted here"
-        yield title, "reliable_pool", borrowed
-    yield "`reliability`", "reliability", dict(fit_fuser("reliability", posterior, measured))
+    for name in ("reliability", "committee"):
+        yield f"`{name}`", name, dict(fit_fuser(name, posterior, measured))
 
 
 def scored(
@@ -103,7 +97,6 @@ def study(bundle: Bundle, args: argparse.Namespace) -> None:
     fitted_on = joined([outputs(splits.validation, r, seed) for r in REGIMES for seed in VALIDATION_SEEDS])
     test: dict[str, TrackViews] = {regime: outputs(splits.test, regime, TEST_SEED) for regime in REGIMES}
     draws = Resamples.draw(len(splits.test.tracks))
-    transfer = None if args.transfer is None else load_bundle(args.transfer)
     note = (
         f"{Path(bundle.source).stem}: {bundle.networks} networks, {len(splits.validation.tracks)} validation "
         f"tracks under {len(VALIDATION_SEEDS)} draws of each regime, {len(splits.test.tracks)} test tracks; "
@@ -111,7 +104,7 @@ def study(bundle: Bundle, args: argparse.Namespace) -> None:
     )
     rows: list[list[Any]] = []
     opponent: list[TrackScores] = []
-    for variant in variants(bundle, fitted_on, transfer):
+    for variant in variants(bundle, fitted_on):
         scores = scored(bundle, variant, test)
         opponent = opponent or list(scores.values())
         ratio, (low, high) = nll_ratio(list(scores.values()), opponent, draws)
@@ -125,8 +118,7 @@ def study(bundle: Bundle, args: argparse.Namespace) -> None:
 
 def write_table(file: Path, key: str, table: dict[str, Any]) -> None:
     document = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    document[key] = table
-    document["command"] = shlex.join(["python", *sys.argv])
+    document[key] = {**table, "command": shlex.join(["python", *sys.argv])}
     file.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
@@ -137,9 +129,6 @@ def main() -> int:
     parser.add_argument("bundle")
     parser.add_argument("--dataset", default="gtsrb")
     parser.add_argument("--root")
-    parser.add_argument(
-        "--transfer", metavar="BUNDLE", help="another bundle whose learned weights are tried here"
-    )
     parser.add_argument("--json", type=Path, required=True, help="results; other tables in the file are kept")
     args = parser.parse_args()
     study(load_bundle(args.bundle), args)

@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -29,6 +30,8 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 WHEELS = ROOT / "tools" / "setup_ros_wheels.txt"
 CONSTRAINTS = ROOT / "constraints.txt"
+LOCK = ROOT / "requirements-release.txt"
+LOCKED = os.environ.get("LOCKED", "") not in ("", "0")  # install exactly the archives whose hashes are known
 INTERFACES = ROOT / "interfaces" / "vision_msgs"
 NEEDED_GIGABYTES = 3.0
 APT = "Debian, Ubuntu: sudo apt install"
@@ -99,7 +102,8 @@ def do_outdated_steps() -> None:
 
 
 def wheel_steps() -> list[Step]:
-    requirements = digest([WHEELS, CONSTRAINTS, ROOT / "setup.py", ROOT / "setup.cfg"])
+    inputs = [LOCK] if LOCKED else [WHEELS, CONSTRAINTS]
+    requirements = digest([*inputs, ROOT / "setup.py", ROOT / "setup.cfg"])
     interfaces = digest(sorted(path for path in INTERFACES.rglob("*") if path.is_file()), requirements)
     return [
         ("venv", "Python environment", identity(""), lambda _: make_venv(on_ros=False)),
@@ -181,6 +185,13 @@ def make_venv(on_ros: bool) -> None:
 
 
 def install_wheels(progress: Progress) -> None:
+    if LOCKED:
+        first = VENV / "setuptools-locked.txt"  # what the few packages without a wheel are built with
+        first.write_text("".join(re.findall(r"^setuptools==(?:.*\\\n)*.*\n", LOCK.read_text(), re.MULTILINE)))
+        for requirements in (first, LOCK):
+            pip(progress, ["--require-hashes", "--no-deps", "--requirement", str(requirements)])
+        pip(progress, ["--no-deps", "--editable", str(ROOT)])
+        return
     # setuptools first: the package is then built with it, not with another one in a throw-away environment.
     pip(progress, ["setuptools"], CONSTRAINTS)
     pip(progress, ["-r", str(WHEELS), "--editable", f"{ROOT}[test]"], CONSTRAINTS)
@@ -203,7 +214,7 @@ def install_on_ros(progress: Progress) -> None:
     pip(progress, ["--editable", f"{ROOT}[test]"], constraints)
 
 
-def pip(progress: Progress, arguments: list[str], constraints: Path) -> None:
+def pip(progress: Progress, arguments: list[str], constraints: Path | None = None) -> None:
     forget_half_installed_packages()
     command: list[str | Path] = [
         PYTHON,
@@ -214,7 +225,10 @@ def pip(progress: Progress, arguments: list[str], constraints: Path) -> None:
         "--disable-pip-version-check",
     ]
     # Compiling thousands of modules would take a minute; those that are used get compiled by the check.
-    command += ["--no-compile", "--progress-bar", "off", "--constraint", constraints, *arguments]
+    command += ["--no-compile", "--progress-bar", "off"]
+    if constraints is not None:
+        command += ["--constraint", constraints]
+    command += arguments
     progress.run(command, clean_environment(), "pip could not install the packages; read the lines above")
 
 

@@ -49,7 +49,7 @@ def main() -> int:
             20,
         ),
         ("frame of the six-camera drive", lambda: [six.frame(10, camera) for camera in range(6)], 6),
-        ("frame of a training track", lambda: load_dataset("signworld", tracks=34), 34 * 30),
+        ("frame of a training track", lambda: load_dataset("signworld", tracks=34), 34 * 50),
         ("augmented crop, 48 px", augment, len(crops)),
     )
     for name, work, count in rows:

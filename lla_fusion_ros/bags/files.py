@@ -18,6 +18,9 @@ STORAGE_SUFFIXES = (".mcap", ".db3")
 COMPRESSED_SUFFIXES = (".zstd", ".zst")
 ROS1_MAGIC = b"#ROSBAG V"
 _BLOCK = 1 << 20
+# A compressed bag file unpacks to so much, or so many times its size; more is made to fill the disk.
+_PLENTY = 1 << 30
+_MOST_TIMES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +44,11 @@ def find_files(path: Path) -> BagFiles:
             )
         return BagFiles(path, (path,), ())
     present = sorted((file for file in path.iterdir() if _is_storage(file)), key=_natural)
-    listed, notes = _listed(path)
-    missing = [name for name in listed if not (path / name).exists()]
-    notes += [f"{name} is listed in metadata.yaml but missing" for name in missing]
-    ordered = [path / name for name in listed if name not in missing]
+    names = {file.name for file in present}
+    listed, notes = _listed(path, names)
+    missing = [name for name in listed if name not in names]
+    notes += [f"{name[:200]} is listed in metadata.yaml but missing" for name in missing]
+    ordered = [path / name for name in dict.fromkeys(listed) if name in names]
     ordered += [file for file in present if file not in ordered]
     if not ordered:
         for file in path.glob("*.bag"):
@@ -59,12 +63,18 @@ def unpack(file: Path, folder: Path) -> tuple[Path, str | None]:
         return file, None
     target = folder / file.stem
     note = None
+    left = max(_PLENTY, _MOST_TIMES * file.stat().st_size)
     with open_zstd(file, "rb") as packed, target.open("wb") as out:
         try:
-            while block := packed.read1(_BLOCK):
+            while block := packed.read1(min(_BLOCK, left)):
                 out.write(block)
+                left -= len(block)
         except (ZstdError, EOFError) as error:
             note = f"{file.name} is damaged ({error}): unpacked as far as it goes"
+        except OSError as error:
+            raise BagError(f"'{file}' cannot be unpacked into '{folder}': {error.strerror}") from error
+    if not left:
+        raise BagError(f"'{file}' unpacks to more than {target.stat().st_size} bytes: it is no recording")
     return target, note
 
 
@@ -84,25 +94,25 @@ def rescue_wal(file: Path, folder: Path) -> Path:
     return target
 
 
-def _listed(folder: Path) -> tuple[list[str], list[str]]:
-    """File names in metadata.yaml, and notes on what is wrong with it."""
+def _listed(folder: Path, present: set[str]) -> tuple[list[str], list[str]]:
+    """File names in metadata.yaml, and notes on what is wrong with it.
+
+    Only names count, never folders: a bag cannot make its reader open files elsewhere.
+    """
     file = folder / "metadata.yaml"
     if not file.exists():
         return [], ["metadata.yaml is missing: the storage files were read as they are"]
     try:
         information = yaml.safe_load(file.read_text())["rosbag2_bagfile_information"]
         names = [PurePosixPath(name).name for name in information["relative_file_paths"]]
-    except (yaml.YAMLError, KeyError, TypeError, UnicodeDecodeError):
+    except (yaml.YAMLError, KeyError, TypeError, ValueError, RecursionError, OSError):
         return [], ["metadata.yaml is unreadable: the storage files were read as they are"]
-    # metadata.yaml of a recorder that died may name files before their compression
-    return [_existing_name(folder, name) for name in names], []
+    return [_existing_name(present, name) for name in names], []
 
 
-def _existing_name(folder: Path, name: str) -> str:
-    for suffix in ("", *COMPRESSED_SUFFIXES):
-        if (folder / (name + suffix)).exists():
-            return name + suffix
-    return name
+def _existing_name(present: set[str], name: str) -> str:
+    """metadata.yaml of a recorder that died may name files before their compression."""
+    return next((name + suffix for suffix in ("", *COMPRESSED_SUFFIXES) if name + suffix in present), name)
 
 
 def _is_storage(file: Path) -> bool:
@@ -112,7 +122,7 @@ def _is_storage(file: Path) -> bool:
 
 def _natural(file: Path) -> list[object]:
     """bag_10 comes after bag_9."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", file.name)]
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", file.name)]
 
 
 def _refuse_ros1(file: Path) -> None:

@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-import apsw
 from rosbags.interfaces import ConnectionExtRosbag2, MessageDefinitionFormat, QosDurability, QosReliability
-from rosbags.rosbag2 import Reader, ReaderError
+from rosbags.rosbag2 import Reader
 
-from lla_fusion_ros.bags.compression import ZstdError, plain_message
+from lla_fusion_ros.bags.compression import plain_message
 from lla_fusion_ros.bags.files import find_files, rescue_wal, unpack
 from lla_fusion_ros.bags.scan_mcap import McapScan
 from lla_fusion_ros.bags.scan_sqlite3 import SqliteScan
 from lla_fusion_ros.bags.types import Message, Summary, Topic, full_type, merge
 from lla_fusion_ros.errors import BagError
 
-# What a damaged storage file makes `rosbags`, sqlite or a decompressor raise.
-_DAMAGE = (ReaderError, apsw.Error, ZstdError, RuntimeError, ValueError, KeyError, TypeError, OSError)
+# A damaged storage file makes `rosbags`, sqlite or a decompressor raise nearly anything (struct.error,
+# MemoryError, AssertionError, …); whatever it is, the file is then read without them.
+_DAMAGE = Exception
 
 
 class _Storage(Protocol):
@@ -115,7 +115,7 @@ class Bag:
             storage = _scan(file)
             try:
                 summary = storage.summary()
-            except (BagError, *_DAMAGE) as worse:
+            except (BagError, OSError, ValueError) as worse:
                 self._note(f"{name} cannot be read: {worse}")
                 return
             self._note(_loss(name, storage) or f"{name} was read without its index ({error})")

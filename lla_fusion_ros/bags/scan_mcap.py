@@ -19,6 +19,7 @@ from lla_fusion_ros.errors import BagError
 MAGIC = b"\x89MCAP0\r\n"
 SCHEMA, CHANNEL, MESSAGE, CHUNK, DATA_END, FOOTER = 0x03, 0x04, 0x05, 0x06, 0x0F, 0x02
 _KNOWN = range(0x01, 0x10)
+_READ = (SCHEMA, CHANNEL, MESSAGE, CHUNK)
 _HEAD = struct.Struct("<BQ")
 _CHUNK_HEAD = struct.Struct("<QQQI")
 _MESSAGE_HEAD = struct.Struct("<HIQQ")
@@ -53,7 +54,7 @@ class McapScan:
         for channel, (name, schema) in self._channels.items():
             kind, definition = self._types.get(schema, ("", ""))
             topics.append(Topic(name, kind, counts.get(channel, 0), definition))
-        return Summary(tuple(topics), start, end)
+        return Summary(tuple(topics), start if counts else 0, end)
 
     def messages(self, topics: Collection[str], start: int) -> Iterator[Message]:
         for channel, time, data in self._messages():
@@ -81,7 +82,11 @@ class McapScan:
                     return
                 if kind in (DATA_END, FOOTER):
                     return
-                content = file.read(min(length, left))
+                if kind not in _READ:
+                    file.seek(min(length, left), 1)  # an index, or an attachment of any size
+                    content = b""
+                else:
+                    content = file.read(min(length, left))
                 if kind == CHUNK:
                     yield from sorted(self._chunk(content), key=lambda message: message[1])
                 elif length <= left and (message := self._take(kind, content)):
@@ -98,13 +103,13 @@ class McapScan:
             return
         _, _, size, checksum = _CHUNK_HEAD.unpack_from(content)
         at = _CHUNK_HEAD.size
-        method, at = _string(content, at)
-        (packed_size,) = struct.unpack_from("<Q", content, at) if len(content) >= at + 8 else (0,)
-        at += 8
-        packed = content[at : at + packed_size]
+        packed = b""
         try:
-            records = inflate(packed, method)
-        except (ZstdError, RuntimeError, ValueError):  # lz4 raises RuntimeError
+            method, at = _string(content, at)
+            (packed_size,) = struct.unpack_from("<Q", content, at)
+            packed = content[at + 8 : at + 8 + packed_size]
+            records = inflate(packed, method, size)
+        except (ZstdError, RuntimeError, ValueError, struct.error):  # lz4 raises RuntimeError
             self.damage.chunks_lost += 1
             self.damage.bytes_lost += len(packed)
             return
@@ -128,6 +133,13 @@ class McapScan:
         if kind == MESSAGE and len(content) >= _MESSAGE_HEAD.size:
             channel, _, time, _ = _MESSAGE_HEAD.unpack_from(content)
             return channel, time, content[_MESSAGE_HEAD.size :]
+        try:
+            self._define(kind, content)
+        except struct.error:
+            self.damage.bytes_lost += len(content)
+        return None
+
+    def _define(self, kind: int, content: bytes) -> None:
         if kind == SCHEMA:
             name, at = _string(content, 2)
             encoding, at = _string(content, at)
@@ -137,7 +149,6 @@ class McapScan:
         elif kind == CHANNEL:
             channel, schema = struct.unpack_from("<HH", content)
             self._channels[channel] = _string(content, 4)[0], schema
-        return None
 
 
 def _string(content: bytes, at: int) -> tuple[str, int]:

@@ -45,11 +45,13 @@ class SqliteScan:
         definitions: dict[str, str] = {}
         with _Pages(self.path) as pages:
             self.cut_off = pages.missing > 0
+            left = 2 * pages.length  # rows share no page; stale copies of some may be left
             for row, cell in pages.rows():
                 head = pages.head(cell)
                 match head:
                     case [None, int(topic), int(time), bytes()]:
-                        if pages.complete(cell):
+                        left -= cell.size
+                        if left >= 0 and pages.complete(cell):
                             self._index.append((time, row, topic, cell))
                         else:
                             self.messages_lost += 1
@@ -73,7 +75,9 @@ class SqliteScan:
             for time, _, topic, cell in self._index:
                 name, kind = self._topics[topic]
                 if time >= start and name in topics:
-                    yield Message(name, kind, time, _record(pages.payload(cell))[3])  # type: ignore[arg-type]
+                    match _record(pages.payload(cell)):
+                        case [None, int(), int(), bytes(data)]:
+                            yield Message(name, kind, time, data)
 
 
 class _Pages:
@@ -88,6 +92,9 @@ class _Pages:
         size = int.from_bytes(header[16:18], "big")
         self._page = 65536 if size == 1 else size
         self._usable = self._page - header[20]
+        if self._page < 512 or self._usable < 480:  # the least that sqlite itself allows
+            self._file.close()
+            raise BagError(f"'{path}' is damaged: it claims pages of {self._usable} usable bytes")
         self._bytes = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
         self._count = len(self._bytes) // self._page
         self.missing = max(0, int.from_bytes(header[28:32], "big") - self._count)
@@ -98,6 +105,11 @@ class _Pages:
     def __exit__(self, *_: object) -> None:
         self._bytes.close()
         self._file.close()
+
+    @property
+    def length(self) -> int:
+        """Bytes of the file."""
+        return len(self._bytes)
 
     def rows(self) -> Iterator[tuple[int, _Cell]]:
         """Row id and place of every row in every leaf page of any table."""
@@ -115,7 +127,7 @@ class _Pages:
                 size, where = _varint(self._bytes, base + offset)
                 row, where = _varint(self._bytes, where)
                 local = self._local(size)
-                if where + local <= base + self._page:
+                if local >= 0 and size <= len(self._bytes) and where + local <= base + self._page:
                     yield row, _Cell(where, size, local)
 
     def head(self, cell: _Cell) -> list[int | str | bytes | None]:

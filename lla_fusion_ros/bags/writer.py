@@ -51,13 +51,16 @@ class BagWriter:
         try:
             self._writer.open()
         except (WriterError, OSError) as error:
-            raise BagError(f"bag '{self.path}' cannot be written: {error}") from error
+            raise self._cannot(error) from error
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._writer.close()
+        try:
+            self._writer.close()
+        except OSError as failed:
+            raise self._cannot(failed) from failed
 
     def add(self, topic: str, type_name: str, latched: bool = False) -> None:
         """Announce a topic; one that nothing is written to still shows up in the bag."""
@@ -68,7 +71,13 @@ class BagWriter:
 
     def write(self, topic: str, time: int, data: bytes | bytearray | memoryview) -> None:
         """Append one CDR message to an announced topic."""
-        self._writer.write(self._connections[topic], time, bytes(data))
+        try:
+            self._writer.write(self._connections[topic], time, bytes(data))
+        except OSError as error:
+            raise self._cannot(error) from error
+
+    def _cannot(self, error: Exception) -> BagError:
+        return BagError(f"bag '{self.path}' cannot be written: {error}")
 
 
 def _remove_own(path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from lla_fusion_ros.bench.timing import Rounds, interleaved
 from lla_fusion_ros.bench.workload import random_bundle, random_crops, random_tracks
 from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.calibration.choose import CANDIDATES
 from lla_fusion_ros.classifier import Classifier
 from lla_fusion_ros.engine import FusionEngine, Observation
 from lla_fusion_ros.fusion import fusers, make_fuser
@@ -22,6 +24,8 @@ STEPS = 10  # further views over which the cost at a length is measured: a multi
 # Every fuser: all lengths at this number of tracks, all numbers of tracks at this length.
 SWEEP_TRACKS, SWEEP_LENGTH = 10, 10
 CYCLE = 30  # different views of each track
+CANDIDATE_LENGTHS = (10, 100)  # of the fusers that may become a default, with tracks and warnings
+Forward = Callable[[], object]
 
 
 class Workload:
@@ -37,36 +41,49 @@ class Workload:
 
 
 def measure_fusion(default_fuser: str, rounds: int, quick: bool = False) -> Iterator[dict[str, Any]]:
-    """Records of the `fusion` section: first the default fuser with tracks and warnings, then every fuser."""
+    """Records of the `fusion` section, the networks' forward pass of as many crops always among the turns.
+
+    First the default fuser with tracks and warnings, then so the others that a bundle may choose as its
+    default, then every fuser alone.
+    """
     load = Workload(default_fuser)
     lengths = (1, 10, 1000) if quick else LENGTHS
-    forwards = {tracks: _forward(load.bundle, tracks, rounds) for tracks in TRACKS}
+    forwards = {tracks: _forward(load.bundle, tracks) for tracks in TRACKS}
     for tracks, forward in forwards.items():
-        calls = {f"L{length}": _EngineAt(load, tracks, length) for length in lengths}
-        timed = interleaved(calls, rounds, least=0.0)
-        for length in lengths:
-            yield {
-                "fuser": default_fuser,
-                "default": True,
-                "with_warnings": True,
-                **_record(timed, length, tracks, forward),
-                "bytes_per_track": calls[f"L{length}"].bytes_per_track(),
-            }
+        yield from _engine_records(load, default_fuser, tracks, lengths, forward, rounds)
+    for name in () if quick else [name for name in CANDIDATES if name != default_fuser]:
+        for tracks, forward in forwards.items():
+            yield from _engine_records(load, name, tracks, CANDIDATE_LENGTHS, forward, rounds)
     for name in sorted(fusers()):
         for tracks in (SWEEP_TRACKS,) if quick else TRACKS:
-            forward = forwards[tracks]
             fuser = make_fuser(name, load.bundle.posterior(), None)
             chosen = lengths if tracks == SWEEP_TRACKS else (SWEEP_LENGTH,)
             states = _fuser_at(load, fuser, tracks, chosen)
-            timed = interleaved(states, max(rounds // 3, 3), least=0.0)
+            timed = interleaved({"forward": forwards[tracks], **states}, max(rounds // 3, 3), least=0.0)
             for length in chosen:
                 yield {
                     "fuser": name,
                     "default": False,
                     "with_warnings": False,
-                    **_record(timed, length, tracks, forward),
+                    **_record(timed, length, tracks),
                     "bytes_per_track": states[f"L{length}"].bytes_per_track(),
                 }
+
+
+def _engine_records(
+    load: Workload, name: str, tracks: int, lengths: tuple[int, ...], forward: Forward, rounds: int
+) -> Iterator[dict[str, Any]]:
+    """A whole FusionEngine with tracks, the fuser `name`, warnings and verdicts."""
+    calls = {f"L{length}": _EngineAt(load, name, tracks, length) for length in lengths}
+    timed = interleaved({"forward": forward, **calls}, rounds, least=0.0)
+    for length in lengths:
+        yield {
+            "fuser": name,
+            "default": name == load.bundle.meta.default_fuser,
+            "with_warnings": True,
+            **_record(timed, length, tracks),
+            "bytes_per_track": calls[f"L{length}"].bytes_per_track(),
+        }
 
 
 def steps(length: int) -> int:
@@ -74,34 +91,35 @@ def steps(length: int) -> int:
     return 1 if length == 1 else STEPS
 
 
-def _record(timed: Rounds, length: int, tracks: int, forward: float) -> dict[str, Any]:
-    cost = timed.cost(f"L{length}").median / (steps(length) * tracks)  # seconds per view
-    per_view = {name: values / steps(int(name[1:])) for name, values in timed.seconds.items()}
+def _record(timed: Rounds, length: int, tracks: int) -> dict[str, Any]:
+    per_view = {  # seconds, round by round
+        name: seconds / (tracks * (1 if name == "forward" else steps(int(name[1:]))))
+        for name, seconds in timed.seconds.items()
+    }
+    rounds, name = Rounds(per_view), f"L{length}"
     return {
         "L": length,
         "tracks": tracks,
-        "ratio_forward": float(f"{cost / forward:.4g}"),
-        **Rounds(per_view).ratio(f"L{length}", "L10").record("ratio_L10"),
-        "us_per_view": round(1e6 * cost, 2),
-        "forward_us_per_view": round(1e6 * forward, 2),
+        **rounds.ratio(name, "forward").record("ratio_forward", 4),
+        **rounds.ratio(name, "L10").record("ratio_L10"),
+        "us_per_view": round(1e6 * rounds.cost(name).median, 2),
+        "forward_us_per_view": round(1e6 * rounds.cost("forward").median, 2),
     }
 
 
-def _forward(bundle: Bundle, tracks: int, rounds: int) -> float:
-    """CPU seconds per view of the networks alone, on as many crops as there are tracks."""
-    classify, crops = Classifier(bundle, "cpu"), random_crops(tracks)
-    return (
-        interleaved({"forward": lambda: classify(crops)}, max(rounds // 2, 3)).cost("forward").median / tracks
-    )
+def _forward(bundle: Bundle, tracks: int) -> Forward:
+    """The networks alone, on as many crops as there are tracks in a frame."""
+    return partial(Classifier(bundle, "cpu"), random_crops(tracks))
 
 
 class _EngineAt:
     """STEPS frames through the engine, from tracks of a given length on."""
 
-    def __init__(self, load: Workload, tracks: int, length: int) -> None:
+    def __init__(self, load: Workload, fuser: str, tracks: int, length: int) -> None:
         self._load, self._tracks, self._length = load, tracks, length
         self._ids = tuple(f"{number:04d}" for number in range(tracks))
-        settings = FusionSettings(restart_on_switch=False, max_age=0.0)  # lengths stay what they should be
+        # lengths stay what they should be
+        settings = FusionSettings(fuser=fuser, restart_on_switch=False, max_age=0.0)
         self._engine = FusionEngine(load.bundle, settings)
         self._step = 0
         self._grow()
@@ -118,8 +136,10 @@ class _EngineAt:
 
     def _frame(self) -> None:
         self._step += 1
-        views = self._load.views(self._step, self._tracks)
-        self._engine.update(Observation("camera", self._step * 100_000_000, self._ids, views))
+        views, ids = self._load.views(self._step, self._tracks), self._ids
+        if self._engine.tracks == 0:  # they begin in another order than they are seen in later, as on a road
+            views, ids = views.take(slice(None, None, -1)), ids[::-1]
+        self._engine.update(Observation("camera", self._step * 100_000_000, ids, views))
 
     def __call__(self) -> None:
         for _ in range(steps(self._length)):

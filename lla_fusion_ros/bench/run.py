@@ -7,9 +7,11 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from lla_fusion_ros import __version__
 from lla_fusion_ros.bench.machine import machine
 
 SECTIONS = ("prediction", "laplace_torch", "fusion", "replay", "live", "fit", "startup")
@@ -39,12 +41,19 @@ def run_bench(
     progress: Callable[[str, int], None],
     save: Callable[[Document], None],
 ) -> list[str]:
-    """Fill `document` section by section and save it after each; what could not be run, as sentences."""
+    """Fill an empty `document` section by section, saved after each; what could not be run, as sentences.
+
+    A document is one run: numbers of different moments are never put side by side.
+    """
     import torch
 
     from lla_fusion_ros.errors import LlaFusionError
 
     torch.set_num_threads(options.threads)
+    document["run"] = {
+        "version": __version__,
+        "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    }
     notes = []
     for name in (section for section in SECTIONS if section in options.sections):
         facts = machine(options.threads)
@@ -59,9 +68,10 @@ def run_bench(
             notes.append(f"{name} was left out: {error}")
             continue
         if name == "laplace_torch":
-            document[name], document["fit_laplace_torch"] = records[0]["records"], records[0]["fit"]
+            document[name] = records[0]["records"]
+            document.setdefault("fit", []).extend(records[0]["fit"])
         else:
-            document[name] = records
+            document.setdefault(name, []).extend(records)
         facts |= {"quick": options.quick, "seconds": round(time.monotonic() - begun, 1)}
         document.setdefault("measured", {})[name] = facts
         save(document)
@@ -85,7 +95,7 @@ def _records(name: str, options: BenchOptions) -> Iterator[dict[str, Any]]:
     if name == "fit":
         from lla_fusion_ros.bench.fit import measure_fit
 
-        return measure_fit(1 if quick else 3, quick)
+        return measure_fit(1 if quick else 2, quick)
     if name == "laplace_torch":
         from lla_fusion_ros.bench.laplace_torch import measure_laplace_torch
 
@@ -108,16 +118,8 @@ def _end_to_end(name: str, options: BenchOptions) -> Iterator[dict[str, Any]]:
     from lla_fusion_ros.bench.live import measure_live, measure_startup
 
     if name == "live":
-        return measure_live(bag, str(model), 2.0 if quick else 8.0, 1 if quick else 3)
+        return measure_live(bag, str(model), 2.0 if quick else 6.0, 1 if quick else 3)
     return measure_startup(bag, str(model), 1 if quick else 3)
-
-
-def read_document(path: Path | None) -> Document:
-    """What an earlier run left in the file; sections not run now are kept."""
-    if path is None or not path.exists():
-        return {}
-    found: Document = json.loads(path.read_text())
-    return found
 
 
 def write_document(document: Document, path: Path) -> None:

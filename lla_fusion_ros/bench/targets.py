@@ -45,10 +45,12 @@ def targets(document: Document) -> list[Target]:
         ),
         *(
             Target(
-                f"default fuser and warnings against the forward pass, per view, {tracks} tracks a frame",
-                _pick(document, "fusion", "ratio_forward", default=True, L=1000, tracks=tracks),
+                f"default fuser and warnings against the forward pass, per view, L={length}, "
+                f"tracks a frame: {tracks}",
+                _pick(document, "fusion", "ratio_forward", default=True, L=length, tracks=tracks),
                 0.10,
             )
+            for length in (10, 1000)
             for tracks in (1, 10, 100)
         ),
         Target(

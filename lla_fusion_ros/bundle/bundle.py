@@ -62,6 +62,7 @@ class Bundle:
 
         from lla_fusion_ros.networks import build_network
 
+        self._check_architecture()
         result = []
         for index in range(self.networks):
             network = build_network(self.meta.architecture, self.classes)
@@ -80,6 +81,27 @@ class Bundle:
             result.append(network.eval())
         return result
 
+    def _check_architecture(self) -> None:
+        """Refuse an architecture that the stored weights are not of, before room is made for its own."""
+        import torch
+
+        from lla_fusion_ros.networks import build_network
+
+        try:
+            with torch.device("meta"):  # shapes without numbers
+                planned = build_network(self.meta.architecture, self.classes).state_dict()
+        except (RuntimeError, ValueError, TypeError, ArithmeticError, AttributeError) as error:
+            raise BundleError(f"bundle '{self.source}' has an impossible architecture: {error}") from None
+        prefix = f"{_NETWORK}0."
+        for name, value in planned.items():
+            stored = self.tensors.get(prefix + name)
+            if stored is None or stored.size != value.numel():  # the file keeps scalars as lists of one
+                found = "nothing" if stored is None else f"{stored.shape}"
+                raise BundleError(
+                    f"bundle '{self.source}': network 0 does not fit its architecture: '{name}' should be "
+                    f"of shape {tuple(value.shape)}, the file has {found}"
+                )
+
     def ensemble(self, networks: Sequence[int] | None = None) -> Ensemble:
         """All members, or some of them, in one module for inference."""
         from lla_fusion_ros.networks import Ensemble
@@ -94,8 +116,8 @@ class Bundle:
 
     @cached_property
     def _posterior(self) -> EnsemblePosterior:
-        packed = np.asarray(self._tensor("posterior.factors"), np.float64)
-        size = int(round((np.sqrt(8 * packed.shape[-1] + 1) - 1) / 2))
+        packed = self._packed_factors().astype(np.float64)
+        size = self._features()
         rows, columns = np.tril_indices(size)
         factors = np.zeros((*packed.shape[:-1], size, size))
         factors[..., rows, columns] = packed
@@ -106,6 +128,29 @@ class Bundle:
             self.meta.posterior_temperature,
             None if cross is None else np.asarray(cross, np.float64),
         )
+
+    def _features(self) -> int:
+        """D: width of the last hidden layer plus one, as the stored heads have it."""
+        return self._head(0).shape[1] + 1
+
+    def _head(self, network: int) -> np.ndarray:
+        """[classes, width]"""
+        head = self._tensor(f"{_NETWORK}{network}.head.weight")
+        if head.ndim != 2 or head.dtype.kind != "f":
+            raise BundleError(f"bundle '{self.source}': the head of network {network} is no matrix")
+        return head
+
+    def _packed_factors(self) -> np.ndarray:
+        """The stored triangles; shapes are compared before anything of their size is made."""
+        packed = self._tensor("posterior.factors")
+        width = self._features()
+        expected = (self.networks, self.classes, width * (width + 1) // 2)
+        if packed.shape != expected or packed.dtype.kind != "f":
+            raise BundleError(
+                f"bundle '{self.source}': posterior of shape {packed.shape} does not fit "
+                f"{self.networks} networks, {self.classes} classes and {width} features"
+            )
+        return packed
 
     def posterior(self) -> EnsemblePosterior:
         """The Laplace posterior of the last layers, computed once."""
@@ -144,21 +189,24 @@ class Bundle:
                 f"but {len(self.meta.softmax_temperature)} softmax temperatures"
             )
         for index in range(self.networks):
-            head = self._tensor(f"{_NETWORK}{index}.head.weight")
+            head = self._head(index)
             if len(head) != self.classes:
                 raise BundleError(
                     f"bundle '{self.source}' has {len(head)} classes but class_names lists {self.classes}"
                 )
+            if head.shape != self._head(0).shape:
+                raise BundleError(f"bundle '{self.source}': network {index} has features of its own number")
+        for name, array in self.tensors.items():
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise BundleError(f"bundle '{self.source}': the tensor '{name}' holds NaN or infinity")
         try:
-            posterior = self.posterior()
+            self.posterior()
+            self.fuser()
+            model = self.warning_model()
+            if model is not None:
+                model.check(self.networks, self._features())
         except LlaFusionError as error:
             raise BundleError(f"bundle '{self.source}': {error}") from None
-        width = self._tensor(f"{_NETWORK}0.head.weight").shape[1] + 1
-        if posterior.factors.shape[:3] != (self.networks, self.classes, width):
-            raise BundleError(
-                f"bundle '{self.source}': posterior of shape {posterior.factors.shape} does not fit "
-                f"{self.networks} networks, {self.classes} classes and {width} features"
-            )
 
 
 def _module_dtype(array: np.ndarray) -> np.dtype[Any]:

@@ -24,6 +24,7 @@ FORMAT = "lla_fusion_ros bundle"
 VERSION = 1
 _ENTRY = "lla_fusion_ros"
 _LARGEST_HEADER = 64 * 1024 * 1024
+_LARGEST_FILE = 4 * 1024**3  # the whole file is read into memory; a vehicle's model has megabytes
 
 
 def write_container(path: Path, document: dict[str, Any], tensors: dict[str, np.ndarray]) -> str:
@@ -40,33 +41,45 @@ def write_container(path: Path, document: dict[str, Any], tensors: dict[str, np.
 
 def read_container(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray], str]:
     """The JSON document, the tensors and the hash; BundleError says what is wrong with the file."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise BundleError(f"bundle '{path}' does not exist") from None
-    except OSError as error:
-        raise BundleError(f"bundle '{path}' cannot be read: {error.strerror}") from None
+    data = _read_file(path)
     header = _header(path, data)
     try:
         tensors = parse_tensors(data)
-    except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
+    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise BundleError(f"bundle '{path}' is truncated or altered: {error}") from None
     text = header["bundle"]
     if content_hash(text, tensors) != header.get("sha256"):
         raise BundleError(
             f"bundle '{path}' was altered: its content does not match its SHA-256; copy it again"
         )
-    return json.loads(text), tensors, header["sha256"]
+    try:
+        return json.loads(text), tensors, header["sha256"]
+    except (ValueError, RecursionError):
+        raise BundleError(f"bundle '{path}' was altered: its metadata is no JSON") from None
 
 
 def content_hash(text: str, tensors: dict[str, np.ndarray]) -> str:
     """SHA-256 over the document and every tensor's name, type, shape and bytes."""
-    digest = hashlib.sha256(f"{FORMAT}\0{VERSION}\0{text}\0".encode())
+    digest = hashlib.sha256(f"{FORMAT}\0{VERSION}\0{text}\0".encode("utf-8", "surrogatepass"))
     for name in sorted(tensors):
         array = np.ascontiguousarray(tensors[name])
         digest.update(f"{name}\0{array.dtype.str}\0{array.shape}\0".encode())
         digest.update(array.tobytes())
     return digest.hexdigest()
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        if path.exists() and not path.is_file() and not path.is_dir():  # a pipe or device would never end
+            raise BundleError(f"bundle '{path}' is no regular file")
+        size = path.stat().st_size
+        if size > _LARGEST_FILE:
+            raise BundleError(f"'{path}' is not a bundle: it has {size} bytes")
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise BundleError(f"bundle '{path}' does not exist") from None
+    except OSError as error:
+        raise BundleError(f"bundle '{path}' cannot be read: {error.strerror}") from None
 
 
 def _header(path: Path, data: bytes) -> dict[str, Any]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from lla_fusion_ros.errors import BundleError
+
+MOST_CLASSES = 1000  # what a message can list
+MOST_NETWORKS = 1000
+LARGEST_CROP = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +71,44 @@ def meta_from_dict(document: Any, where: str) -> BundleMeta:
         raise BundleError(f"bundle '{where}' has metadata this package does not know: {', '.join(unknown)}")
     values = dict(document)
     try:
-        values["class_names"] = tuple(str(name) for name in values["class_names"])
-        values["softmax_temperature"] = tuple(float(t) for t in values.get("softmax_temperature", ()))
+        values["class_names"] = tuple(_listed(values["class_names"], str))
+        values["softmax_temperature"] = tuple(_listed(values.get("softmax_temperature", []), int | float))
         meta = BundleMeta(**values)
-        networks, size, margin = int(meta.networks), int(meta.input_size), float(meta.crop_margin)
+        for name in ("architecture", "normalisation", "fusers", "warnings", "scores", "dataset", "training"):
+            _typed(name, getattr(meta, name), dict)
+        for name, fitted in meta.fusers.items():
+            _typed(f"fusers.{name}", fitted, dict)
+        for name in ("networks", "input_size"):
+            _typed(name, getattr(meta, name), int)
+        for name in ("crop_margin", "prior_precision", "posterior_temperature"):
+            _typed(name, getattr(meta, name), int | float)
+        _typed("default_fuser", meta.default_fuser, str)
     except (KeyError, TypeError, ValueError) as error:
         raise BundleError(f"bundle '{where}' has incomplete metadata: {error}") from None
-    if networks < 1 or size < 4 or not 0 <= margin < 10 or len(meta.class_names) < 2:
+    possible = (
+        1 <= meta.networks <= MOST_NETWORKS
+        and 4 <= meta.input_size <= LARGEST_CROP
+        and 0 <= meta.crop_margin < 10
+        and 2 <= len(meta.class_names) <= MOST_CLASSES
+        and 0 < meta.prior_precision < math.inf
+        and 0 <= meta.posterior_temperature < math.inf
+    )
+    if not possible:
         raise BundleError(
-            f"bundle '{where}' has impossible metadata: {networks} networks, crops of {size} px, "
-            f"margin {margin}, {len(meta.class_names)} classes"
+            f"bundle '{where}' has impossible metadata: {meta.networks} networks, "
+            f"crops of {meta.input_size} px, margin {meta.crop_margin}, {len(meta.class_names)} classes, "
+            f"prior precision {meta.prior_precision}, posterior temperature {meta.posterior_temperature}"
         )
     return meta
+
+
+def _typed(name: str, value: Any, kind: Any) -> None:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ValueError(f"'{name}' is {str(value)[:60]!r}, a {type(value).__name__}")
+
+
+def _listed(values: Any, kind: Any) -> list[Any]:
+    _typed("a list", values, list | tuple)
+    for value in values:
+        _typed("an entry of a list", value, kind)
+    return list(values)

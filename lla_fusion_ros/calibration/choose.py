@@ -12,7 +12,16 @@ from lla_fusion_ros.calibration.trackviews import TrackViews
 from lla_fusion_ros.fusion import make_fuser
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
-CANDIDATES = ("pool", "reliable_pool", "reliability", "ella", "ella_mixture", "wls_robust", "hybrid")
+CANDIDATES = (
+    "pool",
+    "committee",
+    "reliable_pool",
+    "reliability",
+    "ella",
+    "ella_mixture",
+    "wls_robust",
+    "hybrid",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ from lla_fusion_ros.calibration.trackviews import TrackViews, joined
 from lla_fusion_ros.datasets import CropSet, Regime, TrackSet, cut, degrade
 from lla_fusion_ros.views import Views
 
+LONGEST = 50  # views of a track that calibration looks at
+
 REGIME_ORDER: tuple[Regime, ...] = ("clean", "hard", "mixed")
 
 
@@ -25,7 +27,7 @@ def views_of_tracks(
     margin: float,
     regimes: tuple[Regime, ...] = REGIME_ORDER,
     seed: int = 0,
-    longest: int = 30,
+    longest: int = LONGEST,
 ) -> TrackViews:
     """Every track under every regime, at most its first `longest` frames."""
     return views_of_crops(classify, cut(tracks, size, margin, border_of(size)), regimes, seed, longest)
@@ -36,7 +38,7 @@ def views_of_crops(
     crops: CropSet,
     regimes: tuple[Regime, ...] = REGIME_ORDER,
     seed: int = 0,
-    longest: int = 30,
+    longest: int = LONGEST,
     batch: int = 256,
 ) -> TrackViews:
     """The same for crops that were cut with a border."""

@@ -3,53 +3,41 @@
 from __future__ import annotations
 
 import sys
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
+
+from lla_fusion_ros.cli.live_bar import LiveBar
 
 if TYPE_CHECKING:
     from lla_fusion_ros.bags.reader import Bag
     from lla_fusion_ros.replay.scoring import ReplayScores
 
 
-class BagProgress:
+class BagProgress(LiveBar):
     """Recorded seconds done, views per second and time left; silent where nobody watches."""
 
     def __init__(self, what: str) -> None:
-        console = Console(stderr=True)
-        self._bar = Progress(
+        columns = (
             TextColumn(what),
             BarColumn(),
             TaskProgressColumn(),
             TextColumn("{task.fields[views]} views"),
             TimeRemainingColumn(),
-            console=console,
-            disable=not console.is_terminal,
-            transient=True,
         )
-        self._task = self._bar.add_task(what, total=None, views=0)
+        super().__init__(*columns, transient=True, views=0)
         self._views = 0
-
-    def __enter__(self) -> BagProgress:
-        self._bar.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.__exit__(kind, error, trace)
 
     def report(self, bag: Bag, time: int, views: int) -> None:
         self._views += views
         done = (time - bag.summary.start) / 1e9
-        self._bar.update(self._task, completed=done, total=bag.summary.duration or None, views=self._views)
+        self._show(completed=done, total=bag.summary.duration or None, views=self._views)
 
     def count(self, done: int, total: int, views: int) -> None:
         """Progress in frames, where there is no recorded time yet."""
-        self._bar.update(self._task, completed=done, total=total, views=views)
+        self._show(completed=done, total=total, views=views)
 
 
 def print_scores(scores: ReplayScores, used: str) -> None:

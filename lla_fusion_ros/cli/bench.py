@@ -18,7 +18,7 @@ HELP = "measure speed and memory as ratios: prediction, fusion, replay, live nod
 EXAMPLE = """\
 lla-fusion bench --quick
 lla-fusion bench --laplace-torch --json bench.json
-lla-fusion bench --sections live,startup --json bench.json     (other sections in the file are kept)"""
+lla-fusion bench --sections live,startup --json live.json"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of prediction, fusion, replay, live, fit, startup, laplace_torch (default: all but the last)",
     )
     parser.add_argument("--quick", action="store_true", help="fewer rounds and cases: a look in two minutes")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the records to this file")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="write the records to this file, over what is in it",
+    )
     parser.add_argument("--bundle", default="signworld", help="model of replay and live (%(default)s)")
     parser.add_argument("--threads", type=int, default=1, help="threads of torch (%(default)s)")
     parser.add_argument(
@@ -42,11 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     os.environ.setdefault("OMP_NUM_THREADS", str(args.threads))  # before numpy's BLAS is loaded
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    from lla_fusion_ros.bench.run import BenchOptions, read_document, run_bench, write_document
+    from lla_fusion_ros.bench.run import BenchOptions, run_bench, write_document
     from lla_fusion_ros.bench.targets import targets
 
     options = BenchOptions(_sections(args), args.bundle, args.quick, args.threads)
-    document = read_document(args.json)
+    document: dict[str, Any] = {}
 
     def save(finished: dict[str, Any]) -> None:
         if args.json is not None:

@@ -25,7 +25,8 @@ def _fusers(document: dict[str, Any], length: int) -> Table:
     chosen = [r for r in document["results"] if r["C"] == count and r["L"] == length]
     regimes = list(dict.fromkeys(r["regime"] for r in chosen))
     table = Table(
-        title=f"{document['tracks']} tracks, {count} networks, {length} frames: accuracy / NLL / ECE / flips",
+        title=f"{document['tracks']} tracks ({document['draws']} draws where degraded), {count} networks, "
+        f"{length} frames: accuracy / NLL / ECE (ECE of exact confidences) / flips",
         title_justify="left",
     )
     table.add_column("fuser")
@@ -41,7 +42,9 @@ def _fusers(document: dict[str, Any], length: int) -> Table:
         row = [f"{name} *" if name == document["default_fuser"] else name]
         for regime in regimes:
             r = cells[name, regime]
-            row.append(f"{r['accuracy']:.3f} / {r['nll']:.3f} / {r['ece']:.3f} / {r['flips']:.2f}")
+            exact = r["ece_if_calibrated"][0]
+            ece = f"{r['ece']:.3f} ({exact:.3f})"
+            row.append(f"{r['accuracy']:.3f} / {r['nll']:.3f} / {ece} / {r['flips']:.2f}")
         row.append(_with_interval(ratios[name], "nll_over_pool") if name in ratios else "")
         table.add_row(*row)
     table.caption = "* the bundle's default; the last column pools L of 10 and more, 95% interval over tracks"

@@ -52,21 +52,28 @@ def run(args: argparse.Namespace) -> int:
     if args.json == "-":
         print(json.dumps(document, indent=1))
     else:
-        _print_table(document)
+        print_table(document)
         if args.json:
             Path(args.json).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return 0
 
 
 DETECTION = ("delta_entropy", "auroc", "aupr")
+# Two short lines where one would be cut off at 80 columns.
+HEADERS = {
+    "accuracy": "acc.",
+    "mass": "Σ p\n(10³)",
+    "ece_paper": "ECE,\npaper",
+    "delta_entropy": "ΔE (10³)",
+}
 
 
-def _print_table(document: dict[str, Any]) -> None:
+def print_table(document: dict[str, Any]) -> None:
     """Table 1 and, where something outside was scored, table 2."""
     from rich.console import Console
     from rich.table import Table
 
-    scores = list(document["table"][0]["scores"])
+    scores = [name for name in document["table"][0]["scores"] if name != "confidence"]  # seven do not fit
     for number, names in (
         (1, [n for n in scores if n not in DETECTION]),
         (2, [n for n in scores if n in DETECTION]),
@@ -78,15 +85,15 @@ def _print_table(document: dict[str, Any]) -> None:
             f"{document['epochs']} epochs, {len(document['seeds'])} seeds; mean ± spread (paper)",
             title_justify="left",
         )
-        table.add_column("method", no_wrap=True)
+        table.add_column("method", overflow="fold")
         for name in names:
-            table.add_column(name, justify="right")
+            table.add_column(HEADERS.get(name, name), justify="right", overflow="fold")
         for row in document["table"]:
-            table.add_row(row["method"], *(_cell(row["scores"][name]) for name in names))
+            table.add_row(row["method"].replace("_", " "), *(_cell(row["scores"][name]) for name in names))
         Console(highlight=False).print(table)
 
 
 def _cell(score: dict[str, Any]) -> str:
-    """Short enough that a table of six scores fits 80 columns, on two lines a row."""
-    printed = "" if score["paper"] is None else f" ({score['paper']:g})"
-    return f"{score['mean']:.4f} ±{score['spread']:.4f}{printed}"
+    """Under each other: mean, spread, and the paper's value; so a table of six scores fits 80 columns."""
+    printed = "" if score["paper"] is None else f"\n({score['paper']:g})"
+    return f"{score['mean']:.4f}\n±{score['spread']:.4f}{printed}"

@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         with TrainingProgress() as progress:
             progress.stage(f"loading {args.dataset}")
-            tracks = load_dataset(args.dataset, args.root, **recipe.data_options)
+            tracks = load_dataset(args.dataset, args.root, progress.tracks, **recipe.data_options)
             bundle = run_recipe(
                 recipe, tracks, device, folder, args.resume, report=progress.report, stage=progress.stage
             )
@@ -169,7 +169,7 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
         split_seed=args.split_seed,
         start=start,
         data_options=data_options(args.option),
-        command=shlex.join(["lla-fusion", *sys.argv[1:]]),
+        command=shlex.join(["lla-fusion", *(word for word in sys.argv[1:] if word != "--resume")]),
     )
 
 

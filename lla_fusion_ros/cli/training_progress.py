@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from types import TracebackType
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
-    Progress,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 
+from lla_fusion_ros.cli.live_bar import LiveBar
 from lla_fusion_ros.training.train import Progress as TrainingStep
 
 
-class TrainingProgress:
+class TrainingProgress(LiveBar):
     """A live bar on a terminal, one line per epoch in a log file."""
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True)
-        self._live = self._console.is_terminal
-        self._bar = Progress(
+        super().__init__(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
@@ -33,40 +28,27 @@ class TrainingProgress:
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
-            console=self._console,
-            disable=not self._live,
+            transient=False,
+            numbers="",
         )
-        self._task = self._bar.add_task("", total=None, numbers="")
-        self._began = time.monotonic()
 
-    def __enter__(self) -> TrainingProgress:
-        self._bar.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.__exit__(kind, error, trace)
+    def tracks(self, done: int, total: int) -> None:
+        """While a data set is rendered."""
+        self._show(description="rendering tracks", completed=done, total=total)
 
     def report(self, step: TrainingStep) -> None:
         """After every training step."""
         numbers = f"loss {step.loss:.3f}  accuracy {step.accuracy:.3f}"
+        name = f"network {step.member + 1}, epoch {step.epoch}/{step.epochs}"
         if self._live:
-            name = f"network {step.member + 1}, epoch {step.epoch}/{step.epochs}"
-            self._bar.update(
-                self._task, description=name, completed=step.step, total=step.steps, numbers=numbers
-            )
+            self._show(description=name, completed=step.step, total=step.steps, numbers=numbers)
         elif step.last_of_epoch:
-            self._line(f"network {step.member + 1}, epoch {step.epoch}/{step.epochs}: {numbers}", step)
+            left = (time.monotonic() - self._began) / step.step * (step.steps - step.step)
+            self._log(f"{name}: {numbers}, {left:.0f} s left")
 
     def stage(self, name: str) -> None:
         """At the beginning of every later stage."""
         if self._live:
-            self._bar.update(self._task, description=name, completed=0, total=None, numbers="")
+            self._show(description=name, completed=0, total=None, numbers="")
         else:
-            self._line(name)
-
-    def _line(self, text: str, step: TrainingStep | None = None) -> None:
-        seconds = time.monotonic() - self._began
-        left = "" if step is None else f", {seconds / step.step * (step.steps - step.step):.0f} s left"
-        print(f"[{seconds:6.0f} s] {text}{left}", file=sys.stderr, flush=True)
+            self._log(name)

@@ -39,6 +39,7 @@ def class_folders(root: Path, expected: int, what: str, complete: bool = True) -
         raise DatasetError(
             f"{what} is incomplete: expected {expected} class folders 00000 to {expected - 1:05d} in "
             f"'{root}', missing {len(missing)} ({shown})"
+            + ("; where only some are meant to be there, give the option partial=true" if complete else "")
         )
     return found
 

@@ -79,19 +79,25 @@ CLASS_NAMES = (
 _FOLDERS = {"train": "Training", "test": "Testing"}
 
 
-def load_belgium(root: Path, part: Part = "all") -> TrackSet:
-    """A track is one physical sign at one moment; the camera index of a frame is the view."""
+def load_belgium(root: Path, part: Part = "all", partial: bool = False) -> TrackSet:
+    """A track is one physical sign at one moment; the camera index of a frame is the view.
+
+    Args:
+        partial: some class folders of Training may be missing too.
+    """
     base = root / "BelgiumTSC" if (root / "BelgiumTSC").is_dir() else root
     tracks: list[Track] = []
     for name in (_FOLDERS[wanted] for wanted in parts_of(part)):
         if not (base / name).is_dir():
             raise DatasetError(
                 f"no BelgiumTSC in '{root}': expected {name}/00000 to {name}/00061, each with GT-<class>.csv "
-                "and <sign>_<view>.ppm (docs/datasets.md says where to get it)"
+                "and <sign>_<view>.ppm (docs/datasets.md says where to get it); the options part=train and "
+                "part=test ask for one of the two folders only"
             )
         what = f"BelgiumTSC {name}"
         # Also the official Testing lacks some classes; Training has all.
-        folders = class_folders(base / name, len(CLASS_NAMES), what, complete=name == "Training")
+        complete = name == "Training" and not partial
+        folders = class_folders(base / name, len(CLASS_NAMES), what, complete)
         for class_id, folder in folders:
             tracks.extend(read_tracks(folder, class_id, prefix=f"{name}/", cameras=True))
     return TrackSet("belgiumtsc", CLASS_NAMES, tuple(tracks), digest_tracks(CLASS_NAMES, tracks))

@@ -20,6 +20,8 @@ REGIMES: tuple[Regime, ...] = get_args(Regime)
 
 _PIXEL = 1 / 32  # the protocol states lengths in pixels at 32 px
 _BAD_SHARE = 0.4  # of the frames of a mixed track
+_STRETCH = 0.12  # of training crops, logarithm
+_CAST = 0.15
 _GRAIN_POOL = 1 << 20  # normal numbers the crops share; drawing all anew took 60% of the time
 
 
@@ -30,6 +32,7 @@ class Plan:
     Attributes:
         shift: of the crop over the image, fractions of its side.   [crops, 2]
         scale: field of view, 1 is unchanged.                       [crops]
+        stretch: width of the field of view over its height.        [crops]
         angle: rotation in radians.                                 [crops]
         cover: direction of the covered half in radians, NaN: none. [crops]
         colour: of the cover, 0 to 255.                             [crops, 3]
@@ -37,11 +40,13 @@ class Plan:
         smear: length of the motion blur, fraction of the side.     [crops]
         heading: direction of the motion in radians.                [crops]
         gain: brightness factor.                                    [crops]
+        cast: brightness factor of each colour.                     [crops, 3]
         noise: sigma, 1 is full scale.                              [crops]
     """
 
     shift: np.ndarray
     scale: np.ndarray
+    stretch: np.ndarray
     angle: np.ndarray
     cover: np.ndarray
     colour: np.ndarray
@@ -49,6 +54,7 @@ class Plan:
     smear: np.ndarray
     heading: np.ndarray
     gain: np.ndarray
+    cast: np.ndarray
     noise: np.ndarray
 
     def __len__(self) -> int:
@@ -92,7 +98,10 @@ def regime_plan(regime: Regime, track: np.ndarray, rng: np.random.Generator) -> 
 
 
 def augmentation_plan(count: int, rng: np.random.Generator, clean: float = 0.4, hard: float = 0.3) -> Plan:
-    """A fresh plan for training: shares of clean (slightly moved and lit) and hard crops, the rest mixed."""
+    """A fresh plan for training: shares of clean (slightly moved and lit) and hard crops, the rest mixed.
+
+    All of them are stretched and tinted a little too, for signs seen askew and cameras of other colours.
+    """
     if not (clean >= 0 and hard >= 0 and clean + hard <= 1):
         raise InputError(f"shares clean={clean}, hard={hard} must be >= 0 and sum to at most 1")
     alone = np.arange(count)
@@ -101,7 +110,11 @@ def augmentation_plan(count: int, rng: np.random.Generator, clean: float = 0.4, 
         _plan(count, rng, shift=1.5 * _PIXEL, scale=0.08, degrees=6.0), gain=rng.uniform(0.6, 1.3, count)
     )
     rest = regime_plan("hard", alone, rng).where(draw < clean + hard, regime_plan("mixed", alone, rng))
-    return gentle.where(draw < clean, rest)
+    return replace(
+        gentle.where(draw < clean, rest),
+        stretch=np.exp(rng.uniform(-_STRETCH, _STRETCH, count)),
+        cast=np.exp(rng.uniform(-_CAST, _CAST, (count, 3))),
+    )
 
 
 def _plan(
@@ -112,6 +125,7 @@ def _plan(
     return Plan(
         shift=rng.uniform(-shift, shift, (count, 2)),
         scale=1 + rng.uniform(-scale, scale, count),
+        stretch=np.ones(count),
         angle=np.deg2rad(rng.uniform(-degrees, degrees, count)),
         cover=np.full(count, np.nan),
         colour=np.zeros((count, 3)),
@@ -119,6 +133,7 @@ def _plan(
         smear=none,
         heading=none,
         gain=np.ones(count),
+        cast=np.ones((count, 3)),
         noise=none,
     )
 
@@ -155,8 +170,8 @@ def apply_plan(images: np.ndarray, border: int, plan: Plan, rng: np.random.Gener
     result = np.empty((len(images), side, side, 3), np.uint8)
     for row, image in enumerate(images):
         crop = _optics(image, side, border, plan, row)
-        gain, noise = float(plan.gain[row]), float(plan.noise[row])
-        if gain != 1 or noise > 0:
+        gain, noise = (plan.gain[row] * plan.cast[row]).astype(np.float32), float(plan.noise[row])
+        if (gain != 1).any() or noise > 0:
             start = offsets[row]
             crop = _sensor(crop, gain, noise, grain[start : start + crop.size].reshape(crop.shape))
         result[row] = crop
@@ -180,8 +195,8 @@ def _optics(image: np.ndarray, side: int, border: int, plan: Plan, row: int) -> 
 
 def _move(image: np.ndarray, side: int, border: int, plan: Plan, row: int) -> np.ndarray:
     dx, dy = plan.shift[row] * side
-    scale, angle = plan.scale[row], plan.angle[row]
-    if dx == dy == angle == 0 and scale == 1:  # untouched crops stay exact
+    scale, angle, stretch = plan.scale[row], plan.angle[row], np.sqrt(plan.stretch[row])
+    if dx == dy == angle == 0 and scale == stretch == 1:  # untouched crops stay exact
         return image[border : border + side, border : border + side]
     centre = (side - 1) / 2
     cos, sin = scale * np.cos(angle), scale * np.sin(angle)
@@ -192,6 +207,10 @@ def _move(image: np.ndarray, side: int, border: int, plan: Plan, row: int) -> np
             [sin, cos, border + dy + centre - sin * centre - cos * centre],
         ]
     )
+    if stretch != 1:  # about the middle of the image
+        factors = np.array([stretch, 1 / stretch])
+        matrix *= factors[:, None]
+        matrix[:, 2] += (border + centre) * (1 - factors)
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     return cv2.warpAffine(image, matrix, (side, side), flags=flags, borderMode=cv2.BORDER_REPLICATE)
 
@@ -213,9 +232,9 @@ def _streak(length: float, heading: float) -> np.ndarray:
     return kernel / kernel.sum()
 
 
-def _sensor(crop: np.ndarray, gain: float, noise: float, grain: np.ndarray) -> np.ndarray:
-    """Gain, then noise; `grain` is standard normal, of the crop's shape."""
-    light = crop * np.float32(gain)
+def _sensor(crop: np.ndarray, gain: np.ndarray, noise: float, grain: np.ndarray) -> np.ndarray:
+    """Gain of each colour [3], then noise; `grain` is standard normal, of the crop's shape."""
+    light = crop * gain
     if noise > 0:
         light += grain * np.float32(255 * noise)
     np.clip(light, 0, 255, out=light)

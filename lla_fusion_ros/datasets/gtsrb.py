@@ -56,22 +56,34 @@ CLASS_NAMES = (
     "end of no overtaking by lorries",
 )
 
+# Signs that look the same in a mirror, and pairs of which one is the mirror image of the other.
+_SYMMETRIC = (11, 12, 13, 15, 17, 18, 22, 26, 30, 35)
+_MIRROR_PAIRS = ((19, 20), (33, 34), (36, 37), (38, 39))
+MIRRORED = tuple(
+    {**{c: c for c in _SYMMETRIC}, **{a: b for p in _MIRROR_PAIRS for a, b in (p, p[::-1])}}.get(label)
+    for label in range(len(CLASS_NAMES))
+)
+
 # The classes METHOD section 8 keeps out of training to measure out-of-distribution warnings.
 HELD_OUT = (6, 12, 13, 15, 17, 32, 38, 40)
 
 
-def load_gtsrb(root: Path) -> TrackSet:
-    """All training tracks: `root` is the folder GTSRB, or any folder between it and the class folders."""
+def load_gtsrb(root: Path, partial: bool = False) -> TrackSet:
+    """All training tracks: `root` is the folder GTSRB, or any folder between it and the class folders.
+
+    Args:
+        partial: some class folders may be missing, as in a part of the set; classes keep their numbers.
+    """
     images = _images_folder(root)
     tracks: list[Track] = []
-    for class_id, folder in class_folders(images, len(CLASS_NAMES), "GTSRB"):
+    for class_id, folder in class_folders(images, len(CLASS_NAMES), "GTSRB", complete=not partial):
         tracks.extend(read_tracks(folder, class_id))
-    return TrackSet("gtsrb", CLASS_NAMES, tuple(tracks), digest_tracks(CLASS_NAMES, tracks))
+    return TrackSet("gtsrb", CLASS_NAMES, tuple(tracks), digest_tracks(CLASS_NAMES, tracks), MIRRORED)
 
 
 def _images_folder(root: Path) -> Path:
     for inside in ("Final_Training/Images", "GTSRB/Final_Training/Images", "Images", "."):
-        if (root / inside / "00000").is_dir():
+        if any((root / inside / f"{number:05d}").is_dir() for number in range(len(CLASS_NAMES))):
             return root / inside
     raise DatasetError(
         f"no GTSRB in '{root}': expected Final_Training/Images/00000 to 00042, each with GT-<class>.csv and "

@@ -11,7 +11,8 @@ import cv2
 import numpy as np
 
 from lla_fusion_ros.datasets.types import Track
-from lla_fusion_ros.errors import DatasetError
+from lla_fusion_ros.errors import DatasetError, InputError
+from lla_fusion_ros.picture_files import JPEG_MAGIC, PNG_MAGIC, check_picture_file
 
 IMAGE_EXTENSIONS = frozenset({".ppm", ".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"})
 _LONGEST_SIDE = 16384  # a header that claims more is a damaged file, not a photograph
@@ -48,10 +49,15 @@ def decode_ppm(data: bytes, path: Path) -> np.ndarray:
 def _decode_other(data: bytes, path: Path) -> np.ndarray:
     pixels = None
     if data:
+        flat = np.frombuffer(data, np.uint8)
         try:
-            pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+            if data.startswith((PNG_MAGIC, JPEG_MAGIC)):
+                check_picture_file(flat)
+            pixels = cv2.imdecode(flat, cv2.IMREAD_COLOR)
         except cv2.error as error:
             raise DatasetError(f"image '{path}' cannot be decoded: {error.err}") from error
+        except InputError as error:
+            raise DatasetError(f"image '{path}' cannot be decoded: {error}") from error
     if pixels is None:
         raise DatasetError(f"image '{path}' cannot be decoded ({len(data)} bytes); copy the file again")
     return cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)

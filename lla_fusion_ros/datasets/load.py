@@ -14,7 +14,23 @@ from lla_fusion_ros.datasets.gtsrb import load_gtsrb
 from lla_fusion_ros.datasets.mnist import load_fashion_mnist, load_mnist
 from lla_fusion_ros.datasets.types import TrackSet
 from lla_fusion_ros.errors import DatasetError, InputError
-from lla_fusion_ros.signworld.tracks import load_signworld
+
+Progress = Callable[[int, int], None]  # tracks done, of how many
+
+
+def _load_signworld(
+    tracks: int = 680,
+    outside: int = 0,
+    frames: int = 50,
+    seed: int = 0,
+    occluded: float = 0.2,
+    progress: Progress | None = None,
+) -> TrackSet:
+    # the renderer stands above the data sets' types: importing it with this module would go in a circle
+    from lla_fusion_ros.signworld.tracks import load_signworld
+
+    return load_signworld(tracks, outside, frames, seed, occluded, progress)
+
 
 _LOADERS: dict[str, Callable[..., TrackSet]] = {
     "gtsrb": load_gtsrb,
@@ -23,7 +39,7 @@ _LOADERS: dict[str, Callable[..., TrackSet]] = {
     "mnist": load_mnist,
     "fashion-mnist": load_fashion_mnist,
     "cifar10": load_cifar10,
-    "signworld": load_signworld,
+    "signworld": _load_signworld,
 }
 _NEED_NO_FOLDER = frozenset({"signworld"})
 
@@ -33,19 +49,24 @@ def dataset_names() -> tuple[str, ...]:
     return tuple(_LOADERS)
 
 
-def load_dataset(name: str, root: str | Path | None = None, **options: Any) -> TrackSet:
-    """Load a data set from the folder `root`; DatasetError says what was expected where."""
+def load_dataset(
+    name: str, root: str | Path | None = None, progress: Progress | None = None, **options: Any
+) -> TrackSet:
+    """Load a data set from the folder `root`; DatasetError says what was expected where.
+
+    `progress` hears how far a data set is that takes long because it is rendered.
+    """
     loader = _LOADERS.get(name)
     if loader is None:
         raise DatasetError(f"data set '{name}' is unknown, expected one of {', '.join(_LOADERS)}")
-    known = set(inspect.signature(loader).parameters) - {"root"}
+    known = set(inspect.signature(loader).parameters) - {"root", "progress"}
     unknown = sorted(set(options) - known)
     if unknown:
         raise InputError(
             f"data set '{name}' has no option '{unknown[0]}'; it takes {', '.join(sorted(known)) or 'none'}"
         )
     if name in _NEED_NO_FOLDER:
-        return loader(**options)
+        return loader(**options, progress=progress)
     if root is None:
         raise DatasetError(
             f"data set '{name}' needs its folder: give root (docs/datasets.md says where to get it)"

@@ -34,12 +34,12 @@ def split_tracks(
 ) -> Splits:
     """Shuffle the tracks of each class and deal them out by `fractions` (train, validation, test).
 
-    Held-out classes leave the class list: the others keep their order and are numbered anew from 0.
+    Held-out classes leave the class list: the others keep their order and are numbered anew from 0. Every
+    class is dealt out by itself, so that bundles with and without held-out classes share their tracks.
     """
     _check(trackset, holdout, fractions)
     known = [label for label in range(len(trackset.class_names)) if label not in set(holdout)]
     names = tuple(trackset.class_names[label] for label in known)
-    rng = np.random.default_rng(seed)
     parts: tuple[list[Track], list[Track], list[Track]] = ([], [], [])
     by_class: dict[int, list[Track]] = {label: [] for label in range(-1, len(trackset.class_names))}
     for track in trackset.tracks:
@@ -47,13 +47,19 @@ def split_tracks(
     for number, label in enumerate(known):
         tracks = by_class[label]
         counts = _deal(len(tracks), fractions)
-        order = rng.permutation(len(tracks))
+        # one stream per class: holding other classes out leaves this class's split as it is
+        order = np.random.default_rng([seed, label]).permutation(len(tracks))
         start = 0
         for part, count in zip(parts, counts, strict=True):
             part.extend(replace(tracks[i], label=number) for i in sorted(order[start : start + count]))
             start += count
     outside = [replace(track, label=-1) for label in (-1, *sorted(set(holdout))) for track in by_class[label]]
-    return Splits(*(replace(trackset, class_names=names, tracks=tuple(part)) for part in (*parts, outside)))
+    mirrored = tuple(
+        known.index(other) if other in known else None
+        for other in (trackset.mirrored[label] for label in known if trackset.mirrored)
+    )
+    whole = replace(trackset, class_names=names, mirrored=mirrored)
+    return Splits(*(replace(whole, tracks=tuple(part)) for part in (*parts, outside)))
 
 
 def _check(trackset: TrackSet, holdout: Sequence[int], fractions: Sequence[float]) -> None:

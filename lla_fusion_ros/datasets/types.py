@@ -39,12 +39,15 @@ class TrackSet:
 
     Attributes:
         digest: SHA-256 over the images and labels, so that results name the data they come from.
+        mirrored: for each class, the class that its mirror image shows, None where it shows none; training
+            may mirror those. Empty: nothing is known of mirror images.
     """
 
     name: str
     class_names: tuple[str, ...]
     tracks: tuple[Track, ...]
     digest: str
+    mirrored: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

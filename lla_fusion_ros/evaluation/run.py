@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.calibration import TrackViews
-from lla_fusion_ros.datasets import REGIMES, Regime
+from lla_fusion_ros.calibration import TrackViews, joined
+from lla_fusion_ros.datasets import REGIMES, Regime, TrackSet
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.evaluation.bootstrap import Resamples
 from lla_fusion_ros.evaluation.compare import comparisons
@@ -33,14 +33,25 @@ Key = tuple[str, str, int, int]  # fuser, regime, C, L
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is scored. Attributes: seed: of the degradations; resamples: of the bootstrap over tracks."""
+    """What is scored.
+
+    Attributes:
+        draws: how often every track is degraded anew; the clean regime has nothing to draw.
+        seed: of the first draw.
+        resamples: of the bootstrap over tracks.
+    """
 
     regimes: tuple[Regime, ...] = REGIMES
     lengths: tuple[int, ...] = LENGTHS
     networks: tuple[int, ...] = ()  # empty: one, and all
     fusers: tuple[str, ...] = ()  # empty: all
+    draws: int = 5
     seed: int = 1
     resamples: int = 1000
+
+    def seeds(self, regime: Regime) -> range:
+        """One seed per draw of a regime."""
+        return range(self.seed, self.seed + (1 if regime == "clean" else self.draws))
 
 
 @dataclass(slots=True)
@@ -52,7 +63,7 @@ class Evaluation:
     ood: list[dict[str, Any]] = field(default_factory=list)
     switch: list[dict[str, Any]] = field(default_factory=list)
     pmfs: dict[Key, np.ndarray] = field(default_factory=dict)
-    labels: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
+    labels: dict[str, np.ndarray] = field(default_factory=dict)  # regime -> of every pmf's row
     strangeness: dict[tuple[str, str, int], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     # (score, regime, L) -> inside, outside
     along: dict[tuple[str, str], Fused] = field(default_factory=dict)
@@ -77,13 +88,12 @@ def evaluate(
     scores: dict[Key, TrackScores] = {}
     draws = Resamples.draw(len(selection.inside.tracks), options.resamples)
     for regime in options.regimes:
-        inside = network_outputs(bundle, selection.inside, regime, options.seed, longest, cache, report.crops)
-        outside = None
-        if selection.outside.tracks:
-            outside = network_outputs(
-                bundle, selection.outside, regime, options.seed, longest, cache, report.crops
-            )
-        evaluation.labels = inside.label
+        inside, outside = (
+            _drawn(bundle, part, regime, options, longest, cache, report)
+            for part in (selection.inside, selection.outside)
+        )
+        assert inside is not None  # a selection always has known tracks
+        evaluation.labels[regime] = inside.label
         for count in counts:
             for name, fused in _fuse_all(bundle, inside, names, count, report, regime):
                 if count == bundle.networks and name in ("last", bundle.meta.default_fuser):
@@ -96,12 +106,36 @@ def evaluate(
     for (name, of_regime, count, length), own in scores.items():
         opponent = None if name == OPPONENT else scores.get((OPPONENT, of_regime, count, length))
         record = result_record(
-            own, evaluation.pmfs[name, of_regime, count, length], evaluation.labels, opponent, draws
+            own,
+            evaluation.pmfs[name, of_regime, count, length],
+            evaluation.labels[of_regime],
+            opponent,
+            draws,
         )
         evaluation.results.append({"fuser": name, "regime": of_regime, "L": length, "C": count, **record})
     report.stage("comparisons")
     evaluation.comparisons = comparisons(scores, draws)
     return evaluation
+
+
+def _drawn(
+    bundle: Bundle,
+    tracks: TrackSet,
+    regime: Regime,
+    options: Options,
+    longest: int,
+    cache: Path,
+    report: Report,
+) -> TrackViews | None:
+    """Every draw of a regime, one after the other, tracks in the same order; None without tracks."""
+    if not tracks.tracks:
+        return None
+    return joined(
+        [
+            network_outputs(bundle, tracks, regime, seed, longest, cache, report.crops)
+            for seed in options.seeds(regime)
+        ]
+    )
 
 
 def _fuse_all(

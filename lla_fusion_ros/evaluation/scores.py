@@ -17,7 +17,7 @@ OPPONENT = "pool"  # every fuser is compared with it, pairwise on the same track
 
 @dataclass(frozen=True, slots=True)
 class TrackScores:
-    """One fuser at one length, a number per track.   each [tracks]"""
+    """One fuser at one length, a number per track and draw of its degradation.   each [draws * tracks]"""
 
     correct: np.ndarray
     confidence: np.ndarray
@@ -64,7 +64,7 @@ def result_record(
         record[name] = float(values.mean())
         record[f"{name}_interval"] = interval(draws.means(values))
     record["ece"] = float(ece(pmf, label))
-    record["ece_if_calibrated"] = ece_if_calibrated(scores.confidence)
+    record["ece_if_calibrated"] = ece_if_calibrated(scores.confidence, draws.counts.shape[1])
     record["ece_interval"] = interval(draws.ece(scores.confidence, scores.correct))
     if opponent is not None:
         record[f"nll_minus_{OPPONENT}"] = float((scores.nll - opponent.nll).mean())
@@ -80,6 +80,6 @@ def nll_ratio(
     own: Sequence[TrackScores], other: Sequence[TrackScores], draws: Resamples
 ) -> tuple[float, list[float]]:
     """NLL over several regimes and lengths divided by another fuser's; tracks are resampled as a whole."""
-    mine = np.mean([scores.nll for scores in own], axis=0)
-    theirs = np.mean([scores.nll for scores in other], axis=0)
+    mine = np.mean([draws.per_track(scores.nll) for scores in own], axis=0)
+    theirs = np.mean([draws.per_track(scores.nll) for scores in other], axis=0)
     return float(mine.mean() / theirs.mean()), interval(draws.means(mine) / draws.means(theirs))

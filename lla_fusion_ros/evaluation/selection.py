@@ -58,25 +58,6 @@ def all_outside(bundle: Bundle, tracks: TrackSet) -> TrackSet:
     return _named(bundle, tracks, strangers)
 
 
-def without_training_tracks(selection: Selection, tracks: TrackSet, earlier: Bundle) -> Selection:
-    """Leave out what an earlier bundle was trained on, whose networks this one started from.
-
-    Splits with and without held-out classes differ, so a later test split may hold earlier training tracks.
-    """
-    made = earlier.meta.dataset
-    if made.get("digest") != tracks.digest:
-        raise InputError(
-            f"bundle '{earlier.source}' was not trained on this '{tracks.name}'; nothing to leave out"
-        )
-    splits = split_tracks(tracks, made["holdout"], tuple(made["fractions"]), made["split_seed"])
-    seen = {track.id for track in splits.train.tracks}
-
-    def unseen(part: TrackSet) -> TrackSet:
-        return replace(part, tracks=tuple(track for track in part.tracks if track.id not in seen))
-
-    return Selection(unseen(selection.inside), unseen(selection.outside))
-
-
 def _named(bundle: Bundle, tracks: TrackSet, chosen: list[Track]) -> TrackSet:
     return replace(tracks, class_names=bundle.class_names, tracks=tuple(chosen))
 

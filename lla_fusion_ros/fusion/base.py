@@ -209,12 +209,23 @@ def add(first: State, second: State) -> State:
     return type(first)(*[getattr(first, name) + getattr(second, name) for name in _names(first)])
 
 
-def take_rows(state: State, rows: np.ndarray) -> State:
-    """The state of some tracks."""
+def place_of(rows: np.ndarray) -> np.ndarray | slice:
+    """Rows that follow each other as a slice: taking them is then no copy, which is most of a small frame."""
+    count = len(rows)
+    if count == 0:
+        return rows
+    first = int(rows[0])
+    if int(rows[-1]) - first != count - 1 or (count > 2 and (rows[1:] <= rows[:-1]).any()):
+        return rows
+    return slice(first, first + count)
+
+
+def take_rows(state: State, rows: np.ndarray | slice) -> State:
+    """The state of some tracks; of a slice it is a view of the whole state."""
     return type(state)(*[getattr(state, name)[rows] for name in _names(state)])
 
 
-def put_rows(state: State, rows: np.ndarray, part: State) -> None:
+def put_rows(state: State, rows: np.ndarray | slice, part: State) -> None:
     """Write `part` over the given rows of a state that a track store owns (in place)."""
     for name in _names(state):
         getattr(state, name)[rows] = getattr(part, name)

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+# Below it a variance is that of a view without features; its inverse would leave the range of numbers.
+LEAST_VARIANCE = 1e-200
+
 
 def forward_solve(factor: np.ndarray, right: np.ndarray) -> np.ndarray:
     """x with L x = right, by forward substitution.  [..., n, n], [..., n] -> [..., n]"""
@@ -26,13 +29,13 @@ def append_row(
         l = L^-1 k,   delta = sqrt(s - l^T l)
 
     A row that depends linearly on the earlier ones (delta^2 <= tolerance * s) tells nothing new: it stays a
-    row of the identity and is reported.
+    row of the identity and is reported, and so does one of no variance at all.
     factor [t, g, m, n, n], covariance k [t, g, m, n] (zero from `row` on), own s [t, g, m], row [t]
     -> l [t, g, m, n], independent [t, g, m] bool
     """
     solved = forward_solve(factor, covariance)
     squared = own - np.einsum("tgmn,tgmn->tgm", solved, solved)
-    independent = squared > tolerance * own
+    independent = squared > np.maximum(tolerance * own, LEAST_VARIANCE)
     solved = np.where(independent[..., None], solved, 0.0)
     delta = np.where(independent, np.sqrt(np.maximum(squared, 0.0)), 1.0)
     tracks = np.arange(len(row))

@@ -78,7 +78,7 @@ class Ella(SumFuser):
         total = np.maximum(state.weight, SMALLEST)
         features = state.features / total[:, None, None]
         if self.posterior.cross is None:
-            variance = self.posterior.variance(features).sum(axis=1)
+            variance = np.add.reduce(self.posterior.single_variance(features), axis=1, dtype=np.float64)
         else:
             variance = self.posterior.covariance(features, features).sum(axis=(1, 2))
         return state.logits / total[:, None], np.maximum(variance, 0.0)

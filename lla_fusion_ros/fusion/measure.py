@@ -6,11 +6,13 @@ used mean-centred or through the pmf, never raw.
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.once import once
 from lla_fusion_ros.pmf import entropy
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.views import Views
@@ -25,108 +27,127 @@ HIGHEST_FEATURE = 1e30
 class MeasuredViews(Views):
     """Checked views whose derived quantities are computed when first asked for, then kept.
 
+    A frame is small, so its cost is the number of numpy calls, not of numbers: the sums that everything
+    needs also tell whether anything is wrong, and only then are the slow checks made.
     Axes: t tracks, c networks, m classes.
     """
 
     posterior: EnsemblePosterior
+    shifted: np.ndarray  # max-shifted logits (eq. shifted_softmax), clipped at LOWEST_LOGIT.  [t, c, m]
+    bounded_features: np.ndarray  # in double precision, within HIGHEST_FEATURE.  [t, c, D]
+    _mean_shifted: np.ndarray  # mean over classes.  [t, c]
+    _squares: np.ndarray  # squared norms of the bounded features.  [t, c]
 
     def __init__(self, views: Views, posterior: EnsemblePosterior) -> None:
-        views.check(posterior.networks, posterior.classes, posterior.features)
-        variance = views.variance
-        if variance is not None:
-            if variance.shape != views.logits.shape:
-                raise InputError(f"views.variance has shape {variance.shape}, expected {views.logits.shape}")
-            if not (np.isfinite(variance).all() and (variance >= 0).all()):
-                raise InputError("views.variance must be finite and not negative")
-        for name, value in (
-            ("logits", views.logits),
-            ("features", views.features),
-            ("variance", variance),
-            ("posterior", posterior),
-        ):
-            object.__setattr__(self, name, value)
+        views.check_shapes(posterior.networks, posterior.classes, posterior.features)
+        if views.variance is not None:
+            _check_variance(views)
+        set_field = object.__setattr__  # Views are frozen
+        set_field(self, "logits", views.logits)
+        set_field(self, "features", views.features)
+        set_field(self, "variance", views.variance)
+        set_field(self, "posterior", posterior)
+        self._shift(views.logits, set_field)
+        self._bound(np.asarray(views.features, np.float64), set_field)
 
-    @cached_property
-    def shifted(self) -> np.ndarray:
-        """Max-shifted logits (eq. shifted_softmax), clipped at LOWEST_LOGIT.  [t, c, m]"""
-        logits = np.asarray(self.logits, np.float64)
-        with np.errstate(over="ignore"):  # the difference of two huge numbers: clipped in the same line
-            return np.maximum(logits - logits.max(axis=-1, keepdims=True), LOWEST_LOGIT)
+    def _shift(self, logits: np.ndarray, set_field: Callable[[Any, str, Any], None]) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            largest = np.maximum.reduce(logits, axis=-1, keepdims=True)
+            shifted = np.subtract(logits, largest, dtype=np.float64)
+            total = np.add.reduce(shifted, axis=-1)  # no term is above 0
+            ordinary = np.logical_and.reduce(total > LOWEST_LOGIT, axis=None)
+        if not ordinary:  # very unlikely classes, or NaN and infinity
+            self.check_finite()
+            np.maximum(shifted, LOWEST_LOGIT, out=shifted)
+            total = np.add.reduce(shifted, axis=-1)
+        set_field(self, "shifted", shifted)
+        set_field(self, "_mean_shifted", total / logits.shape[-1])
 
-    @cached_property
+    def _bound(self, features: np.ndarray, set_field: Callable[[Any, str, Any], None]) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = np.einsum("tcd,tcd->tc", features, features)
+            ordinary = np.logical_and.reduce(squares < HIGHEST_FEATURE, axis=None)
+        if not ordinary:  # huge features, or NaN and infinity
+            self.check_finite()
+            features = np.clip(features, -HIGHEST_FEATURE, HIGHEST_FEATURE)
+            squares = np.einsum("tcd,tcd->tc", features, features)
+        set_field(self, "bounded_features", features)
+        set_field(self, "_squares", squares)
+
+    @once
     def centred(self) -> np.ndarray:
         """Mean-centred logits zc.  [t, c, m]"""
-        return self.shifted - self.shifted.mean(axis=-1, keepdims=True)
+        return self.shifted - self._mean_shifted[..., None]
 
-    @cached_property
-    def _powers(self) -> tuple[np.ndarray, np.ndarray]:
-        powers = np.exp(self.shifted)
-        return powers, powers.sum(axis=-1, keepdims=True)
+    @once
+    def _powers(self) -> np.ndarray:
+        return np.exp(self.shifted)
 
-    @cached_property
+    @once
+    def _total(self) -> np.ndarray:
+        return np.add.reduce(self._powers, axis=-1)  # [t, c]
+
+    @once
+    def _log_total(self) -> np.ndarray:
+        return np.log(self._total)
+
+    @once
     def pmf(self) -> np.ndarray:
         """p_lc of each network (eq. individual_pmf).  [t, c, m]"""
-        powers, total = self._powers
-        return powers / total
+        return self._powers / self._total[..., None]
 
-    @cached_property
+    @once
     def log_pmf(self) -> np.ndarray:
         """ln p_lc, at least LOWEST_LOGIT - ln m.  [t, c, m]"""
-        return self.shifted - np.log(self._powers[1])
+        return self.shifted - self._log_total[..., None]
 
-    @cached_property
+    @once
     def mean_pmf(self) -> np.ndarray:
         """The deep ensemble's pmf: mean over networks.  [t, m]"""
-        return self.pmf.mean(axis=1)
+        return network_mean(self.pmf)
 
-    @cached_property
+    @once
     def mean_centred(self) -> np.ndarray:
         """Mean over networks of the mean-centred logits.  [t, m]"""
-        return self.centred.mean(axis=1)
+        return network_mean(self.shifted) - network_mean(self._mean_shifted)[:, None]
 
-    @cached_property
+    @once
     def entropy(self) -> np.ndarray:
         """H of the mean pmf.  [t]"""
         return entropy(self.mean_pmf)
 
-    @cached_property
+    @once
     def network_entropy(self) -> np.ndarray:
-        """H of each network's pmf.  [t, c]"""
-        return -(self.pmf * self.log_pmf).sum(axis=-1)
+        """H of each network's pmf, ln sum e^z - sum p z.  [t, c]"""
+        return self._log_total - np.einsum("tcm,tcm->tc", self.pmf, self.shifted)
 
-    @cached_property
+    @once
     def disagreement(self) -> np.ndarray:
         """Mutual information between class and network: H of the mean minus mean H.  [t]"""
-        return np.maximum(self.entropy - self.network_entropy.mean(axis=1), 0.0)
+        return np.maximum(self.entropy - network_mean(self.network_entropy), 0.0)
 
-    @cached_property
+    @once
     def energy(self) -> np.ndarray:
         """log-sum-exp of the mean-centred logits, mean over networks: large for a sure view.  [t]"""
         # shifted has its largest at 0, so lse(centred) = ln(sum exp shifted) - mean(shifted)
-        return (np.log(self._powers[1][..., 0]) - self.shifted.mean(axis=-1)).mean(axis=1)
+        return network_mean(self._log_total - self._mean_shifted)
 
-    @cached_property
+    @once
     def top(self) -> np.ndarray:
         """The most probable class of the mean pmf.  [t] int"""
         return self.mean_pmf.argmax(axis=-1)
 
-    @cached_property
-    def bounded_features(self) -> np.ndarray:
-        """The features in double precision, within HIGHEST_FEATURE.  [t, c, D]"""
-        return np.clip(np.asarray(self.features, np.float64), -HIGHEST_FEATURE, HIGHEST_FEATURE)
-
-    @cached_property
+    @once
     def feature_norm(self) -> np.ndarray:
         """ln of the norm of the features, mean over networks.  [t]"""
-        squares = np.einsum("tcd,tcd->tc", self.bounded_features, self.bounded_features)
-        return 0.5 * np.log(np.maximum(squares, 1e-60)).mean(axis=1)
+        return 0.5 * network_mean(np.log(np.maximum(self._squares, 1e-60)))
 
-    @cached_property
+    @once
     def laplace_variance(self) -> np.ndarray:
         """Laplace variance of every logit (eq. linearizeCov), the views' own or computed here.  [t, c, m]"""
         if self.variance is not None:
             return np.asarray(self.variance, np.float64)
-        return self.posterior.variance(self.bounded_features)
+        return self.posterior.single_variance(self.features).astype(np.float64)
 
     def top_variance(self, prior: float | None = None) -> np.ndarray:
         """Laplace variance of the most probable class; `prior` as below, None: as calibrated.  [t, c]"""
@@ -135,15 +156,30 @@ class MeasuredViews(Views):
         posterior = self.posterior if prior is None else posterior_under(self.posterior, prior)
         return posterior.variance_of(self.bounded_features, self.top)
 
-    @cached_property
+    @once
     def _under(self) -> dict[float, np.ndarray]:
         return {}
 
     def variance_under(self, prior: float) -> np.ndarray:
         """phi^T A_m^-1 phi with another prior precision (lambda_w of METHOD 3) and T_theta = 1.  [t, c, m]"""
         if prior not in self._under:
-            self._under[prior] = posterior_under(self.posterior, prior).variance(self.bounded_features)
+            variance = posterior_under(self.posterior, prior).single_variance(self.features)
+            self._under[prior] = variance.astype(np.float64)
         return self._under[prior]
+
+
+def network_mean(array: np.ndarray) -> np.ndarray:
+    """The mean over networks.  [t, c, ...] -> [t, ...]"""
+    return np.add.reduce(array, axis=1) * (1.0 / array.shape[1])
+
+
+def _check_variance(views: Views) -> None:
+    variance = views.variance
+    assert variance is not None
+    if variance.shape != views.logits.shape:
+        raise InputError(f"views.variance has shape {variance.shape}, expected {views.logits.shape}")
+    if not (np.isfinite(variance).all() and (variance >= 0).all()):
+        raise InputError("views.variance must be finite and not negative")
 
 
 # The posteriors last asked for under another prior: factorising one takes far longer than fusing a frame.

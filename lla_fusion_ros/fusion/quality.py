@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lla_fusion_ros.fusion.measure import MeasuredViews
+from lla_fusion_ros.fusion.measure import MeasuredViews, network_mean
 
 
 def _margin(views: MeasuredViews) -> np.ndarray:
@@ -16,11 +16,11 @@ def _margin(views: MeasuredViews) -> np.ndarray:
 
 def _of_top(views: MeasuredViews, array: np.ndarray) -> np.ndarray:
     """The entry of the most probable class.  [t, c, m] -> [t, c]"""
-    return np.take_along_axis(array, views.top[:, None, None], axis=-1)[..., 0]
+    return array[np.arange(len(array)), :, views.top]
 
 
 def _log_variance(views: MeasuredViews, prior: float | None = None) -> np.ndarray:
-    return np.log(np.maximum(views.top_variance(prior), 1e-12)).mean(axis=1)
+    return network_mean(np.log(np.maximum(views.top_variance(prior), 1e-12)))
 
 
 # Name -> value per view [t]. All are free of the gauge; none looks at another view.
@@ -30,11 +30,11 @@ QUALITY: dict[str, Callable[[MeasuredViews], np.ndarray]] = {
     "log_norm": lambda v: v.feature_norm,
     "log_variance": _log_variance,
     "margin": _margin,
-    "top_logit": lambda v: _of_top(v, v.centred).mean(axis=1),
+    "top_logit": lambda v: network_mean(_of_top(v, v.centred)),
     "top_spread": lambda v: _of_top(v, v.centred).std(axis=1),
     "logit_spread": lambda v: v.mean_centred.std(axis=-1),
-    "log_top": lambda v: np.log(np.maximum(v.mean_pmf.max(axis=-1), 1e-12)),
-    "network_entropy": lambda v: v.network_entropy.mean(axis=1),
+    "log_top": lambda v: np.log(np.maximum(np.maximum.reduce(v.mean_pmf, axis=-1), 1e-12)),
+    "network_entropy": lambda v: network_mean(v.network_entropy),
     "disagreement": lambda v: v.disagreement,
     "agreement": lambda v: (v.pmf.argmax(axis=-1) == v.top[:, None]).mean(axis=1),
 }

@@ -94,15 +94,18 @@ class Wls(BaseFuser):
         full = np.flatnonzero(new.count == self.window)
         if len(full):
             put_rows(new, full, self._without_oldest(take_rows(new, full)))
-        tracks = np.arange(len(views))
-        new.features[tracks, new.count] = checked.bounded_features
-        covariance = self._covariance(new.features, checked.bounded_features)
+        self._take_in(new, checked.bounded_features, checked.shifted)
+        return new
+
+    def _take_in(self, new: WlsState, features: np.ndarray, shifted: np.ndarray) -> None:
+        """One more view of each track, in place.  [t, networks, D], [t, networks, classes]"""
+        new.features[np.arange(len(features)), new.count] = features
+        covariance = self._covariance(new.features, features)
         for part in range(self.rows_per_view):
             networks = slice(None) if self.groups > 1 else slice(part, part + 1)
             row = new.count * self.rows_per_view + part
-            self._append(new, covariance[:, networks], checked.shifted[:, networks], row)
+            self._append(new, covariance[:, networks], shifted[:, networks], row)
         new.count[:] += 1
-        return new
 
     def gaussian(self, state: WlsState) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of the fused logits, zero before any view.  2 x [tracks, classes]"""
@@ -172,7 +175,7 @@ class Wls(BaseFuser):
         zeta, live = (_shift(array, self.rows_per_view) for array in (state.zeta, state.live))
         features = np.zeros_like(state.features)
         features[:, :-1] = state.features[:, 1:]
-        return WlsState(
+        shorter = WlsState(
             count=state.count - 1,
             features=features,
             zeta=zeta,
@@ -181,6 +184,23 @@ class Wls(BaseFuser):
             ones=forward_solve(factor, live),
             values=forward_solve(factor, zeta * live),
         )
+        # what only repeated the view that left now stands for it: such windows are factored anew
+        used = self.rows_per_view * (self.window - 1)
+        repeated = np.flatnonzero((live[..., :used] == 0).any(axis=(1, 2, 3)))
+        if len(repeated):
+            put_rows(shorter, repeated, self._factored_anew(take_rows(shorter, repeated)))
+        return shorter
+
+    def _factored_anew(self, state: WlsState) -> WlsState:
+        """The same views, taken in one after another."""
+        new = self.initial(len(state.count))
+        tracks, groups, classes, _ = state.zeta.shape
+        # [t, groups, m, window, networks of a group] -> [t, window, networks, m]
+        zeta = state.zeta.reshape(tracks, groups, classes, self.window, self.rows_per_view)
+        zeta = zeta.transpose(0, 3, 1, 4, 2).reshape(tracks, self.window, -1, classes)
+        for view in range(self.window - 1):
+            self._take_in(new, state.features[:, view], zeta[:, view])
+        return new
 
 
 def _shift(array: np.ndarray, rows: int) -> np.ndarray:

@@ -125,7 +125,7 @@ def all_figures(evaluation: Evaluation, document: dict[str, Any], folder: Path) 
     for regime in dict.fromkeys(record["regime"] for record in document["results"]):
         pmfs = {name: evaluation.pmfs[name, regime, count, length] for name in names[:6]}
         title = f"{regime} tracks, L = {length}, C = {count}"
-        reliability_diagram(pmfs, evaluation.labels, title, folder / f"reliability-{regime}.png")
+        reliability_diagram(pmfs, evaluation.labels[regime], title, folder / f"reliability-{regime}.png")
         scores = {
             score: pair for (score, of, after), pair in evaluation.strangeness.items()
             if of == regime and after == length
@@ -136,9 +136,10 @@ def all_figures(evaluation: Evaluation, document: dict[str, Any], folder: Path) 
             entropy_histograms({default: pair}, folder / f"entropy-{regime}.png", ("known", "unknown"))
         if ("last", regime) in evaluation.along and (default, regime) in evaluation.along:
             alone, fused = evaluation.along["last", regime], evaluation.along[default, regime]
-            found = surviving_track(alone, fused, evaluation.labels)
+            labels = evaluation.labels[regime]
+            found = surviving_track(alone, fused, labels)
             if found is not None:
-                survivor(alone, fused, evaluation.labels, found, folder / f"survivor-{regime}.png")
+                survivor(alone, fused, labels, found, folder / f"survivor-{regime}.png")
 
 
 def surviving_track(

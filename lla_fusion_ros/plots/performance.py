@@ -37,7 +37,7 @@ def _cost_by_length(records: Records, path: Path) -> None:
             key=lambda name: -max(r["us_per_view"] for r in records if r["fuser"] == name),
         )
         for number, name in enumerate(slow):
-            rows = _rows(records, "L", default=False, fuser=name, tracks=10)
+            rows = _rows(records, "L", with_warnings=False, fuser=name, tracks=10)
             if rows:
                 style = "o-" if number < len(COLOURS) else "s--"
                 right.plot(*_xy(rows, "L"), style, color=COLOURS[number % len(COLOURS)], label=name, ms=3)

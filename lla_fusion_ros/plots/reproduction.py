@@ -43,7 +43,7 @@ def clouds(examples: Sequence[tuple[str, CloudExample]], class_names: Sequence[s
             axis.set(
                 xlabel=f"logit of {first}",
                 ylabel=f"logit of {second}",
-                title=f"{title} (a {class_names[example.label]})",
+                title=f"{title} (truth: {class_names[example.label]})",
             )
             axis.legend(
                 fontsize=7, title="lines: 2 standard deviations; dots: each network", title_fontsize=6

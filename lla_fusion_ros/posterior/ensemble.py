@@ -127,13 +127,18 @@ class EnsemblePosterior:
 
         [n, networks, features], [n] int -> [n, networks]
         """
-        flat = self._networks_first(features)
+        order = classes.argsort()  # views of one class side by side: one product for each class
+        ordered = classes[order]
+        flat = self._networks_first(features)[:, order]
         blocks = self._whitening.reshape(self.networks, self.features, self.classes, self.features)
+        prints = np.empty(flat.shape)
+        ends = [*((ordered[1:] != ordered[:-1]).nonzero()[0] + 1).tolist(), len(ordered)]
+        start = 0
+        for end in ends if len(ordered) else ():
+            np.matmul(flat[:, start:end], blocks[:, :, ordered[start]], out=prints[:, start:end])
+            start = end
         out = np.empty((len(features), self.networks))
-        for chosen in np.unique(classes):
-            rows = np.flatnonzero(classes == chosen)
-            prints = np.matmul(flat[:, rows], blocks[:, :, chosen])
-            out[rows] = np.einsum("cnd,cnd->nc", prints, prints)
+        out[order] = np.einsum("cnd,cnd->nc", prints, prints)
         return self.temperature * out
 
     @cached_property

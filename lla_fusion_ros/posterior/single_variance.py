@@ -8,6 +8,8 @@ innermost the sum of squares runs along contiguous memory.
 
 from __future__ import annotations
 
+import math
+from threading import local
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +20,9 @@ if TYPE_CHECKING:  # the posterior itself hands out its SingleVariance
 # Far beyond any network's features, small enough that sums of squares stay finite in float32.
 LARGEST_FEATURE = 1e12
 # (least number of features, row blocks): more blocks save products but cost calls.
-BLOCKS = ((128, 16), (32, 4), (0, 1))
+BLOCKS = ((192, 24), (128, 16), (32, 4), (0, 1))
+HUGE = 1 << 20  # float32 numbers, 4 MB
+CHUNK = 64  # views at a time: their products stay in the cache
 
 
 def row_blocks(posterior: EnsemblePosterior) -> list[np.ndarray]:
@@ -29,12 +33,21 @@ def row_blocks(posterior: EnsemblePosterior) -> list[np.ndarray]:
     size = posterior.features
     inverse = np.sqrt(posterior.temperature) * posterior.inverse_factors()  # [networks, classes, D, D], lower
     count = next(blocks for least, blocks in BLOCKS if size >= least)
-    edges = np.linspace(0, size, count + 1).astype(int)
-    blocks = []
-    for start, end in zip(edges[:-1], edges[1:], strict=True):
+    edges = np.linspace(0, size, count + 1).astype(int).tolist()
+    shapes = [
+        (posterior.networks, end, (end - start) * posterior.classes)
+        for start, end in zip(edges[:-1], edges[1:], strict=True)
+    ]
+    # In one piece: numpy asks for huge pages from 4 MB on, and all blocks are read for every frame.
+    memory = np.empty(max(sum(map(math.prod, shapes)), HUGE), np.float32)
+    blocks, used = [], 0
+    for start, shape in zip(edges[:-1], shapes, strict=True):
+        end = shape[1]
         rows = inverse[:, :, start:end, :end]  # columns after `end` are zero in a lower triangle
-        flat = rows.transpose(0, 3, 2, 1).reshape(posterior.networks, end, -1)
-        blocks.append(np.ascontiguousarray(flat, np.float32))
+        block = memory[used : used + math.prod(shape)].reshape(shape)
+        block[...] = rows.transpose(0, 3, 2, 1).reshape(shape)
+        blocks.append(block)
+        used += math.prod(shape)
     return blocks
 
 
@@ -42,18 +55,41 @@ class SingleVariance:
     """T_theta phi^T A_m^-1 phi of every view, network and class (the diagonal of eq. linearizeCov), numpy."""
 
     def __init__(self, posterior: EnsemblePosterior) -> None:
-        self._classes = posterior.classes
+        self._networks, self._classes = posterior.networks, posterior.classes
         self._blocks = row_blocks(posterior)
+        self._widest = max(block.shape[2] for block in self._blocks)
 
     def __call__(self, features: np.ndarray) -> np.ndarray:
         """[views, networks, D] -> [views, networks, classes] float32"""
-        phi = np.empty((features.shape[1], features.shape[0], features.shape[2]), np.float32)
+        out = np.empty((*features.shape[:2], self._classes), np.float32)
+        for start in range(0, len(features), CHUNK):
+            self._fill(features[start : start + CHUNK], out[start : start + CHUNK].swapaxes(0, 1))
+        return out
+
+    def _fill(self, features: np.ndarray, total: np.ndarray) -> None:
+        """Write the variances of at most CHUNK views to `total`.  [networks, views, classes]"""
+        views = len(features)
+        phi = np.empty((self._networks, views, features.shape[2]), np.float32)
         np.clip(features.swapaxes(0, 1), -LARGEST_FEATURE, LARGEST_FEATURE, out=phi, casting="same_kind")
-        total = np.zeros((*phi.shape[:2], self._classes), np.float32)
-        for block in self._blocks:
-            prints = np.matmul(phi[..., : block.shape[1]], block)
-            np.square(prints, out=prints)
-            total += prints.reshape(*phi.shape[:2], block.shape[2] // self._classes, self._classes).sum(
-                axis=-2
-            )
-        return total.swapaxes(0, 1)
+        memory = _memory(self._networks * views * self._widest)
+        for number, block in enumerate(self._blocks):
+            shape = (self._networks, views, block.shape[2])
+            prints = memory[: math.prod(shape)].reshape(shape)
+            np.matmul(phi[..., : block.shape[1]], block, out=prints)
+            by_row = prints.reshape(self._networks, views, -1, self._classes)
+            squares = np.einsum("cvrm,cvrm->cvm", by_row, by_row)
+            if number == 0:
+                total[...] = squares
+            else:
+                total += squares
+
+
+_KEPT = local()  # memory for the products, one for each thread: fresh pages cost more than the products
+
+
+def _memory(numbers: int) -> np.ndarray:
+    """At least so many float32, whatever is in them."""
+    memory: np.ndarray | None = getattr(_KEPT, "memory", None)
+    if memory is None or len(memory) < numbers:
+        memory = _KEPT.memory = np.empty(numbers, np.float32)
+    return memory

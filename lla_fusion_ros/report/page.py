@@ -55,7 +55,7 @@ class ReportInput:
 def write_report(report: ReportInput, path: Path) -> None:
     """Write the page; a half-written one never lies at its place."""
     part = path.with_suffix(".part")
-    part.write_text(report_html(report), encoding="utf8")
+    part.write_text(report_html(report), encoding="utf8", errors="backslashreplace")  # ids may be any bytes
     part.replace(path)
 
 

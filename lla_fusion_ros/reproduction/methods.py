@@ -83,7 +83,21 @@ def fit_methods(recorded: Recorded) -> dict[str, Method]:
         ("ella_mixture", "ELLA as a true mixture", None, "ella_mixture", {}, posterior),
     ):
         methods[key] = _fused(title, printed, name, values, base, validation)
+    methods["fusion_scaled"] = _scaled("Fusion of LLAs, temperature-scaled", methods["fusion"], validation)
     return methods
+
+
+def _scaled(title: str, method: Method, validation: Outputs) -> Method:
+    """The method with one temperature on its log pmf, as temperature scaling gives one network."""
+    few = _first(validation, _TUNING_IMAGES)
+    plain = _log(method.predict(few)[0])
+    temperature = _best_scale(lambda t: _nll(softmax(plain / t), few.labels))
+    return Method(
+        title,
+        None,
+        lambda o: softmax(_log(method.predict(o)) / temperature),
+        {**method.chosen, "T": temperature},
+    )
 
 
 def _fused(
@@ -95,9 +109,7 @@ def _fused(
     validation: Outputs,
 ) -> Method:
     """A fuser of the package on one view per network, with T_theta chosen for it."""
-    few = Outputs(
-        *(array[:_TUNING_IMAGES] for array in (validation.logits, validation.features, validation.labels))
-    )
+    few = _first(validation, _TUNING_IMAGES)
 
     def loss(temperature: float) -> float:
         fused = _fuse(name, values, posterior.with_temperature(temperature), few, samples=64)
@@ -158,7 +170,15 @@ def _temperatures(validation: Outputs) -> np.ndarray:
 
 def _tempered_mean(outputs: Outputs, temperature: float) -> np.ndarray:
     mean = softmax(outputs.logits.astype(np.float64)).mean(axis=1)
-    return softmax(np.log(np.maximum(mean, 1e-300)) / temperature)
+    return softmax(_log(mean) / temperature)
+
+
+def _first(outputs: Outputs, count: int) -> Outputs:
+    return Outputs(outputs.logits[:count], outputs.features[:count], outputs.labels[:count])
+
+
+def _log(pmf: np.ndarray) -> np.ndarray:
+    return np.log(np.maximum(pmf, 1e-300))
 
 
 def _best_scale(loss: Callable[[float], float], low: float = -3.0, high: float = 3.0) -> float:

@@ -13,7 +13,7 @@ import rclpy
 import yaml
 from builtin_interfaces.msg import Time
 from rclpy.duration import Duration
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
@@ -25,6 +25,7 @@ from lla_fusion_ros.bags.player import PlayClock, PlayOptions, latched_before, r
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.types import Topic
 from lla_fusion_ros.errors import BagError, InputError, LlaFusionError
+from lla_fusion_ros.ros.session import begin, quiet_end
 
 _EXAMPLE = """example:
   bag_player drive/ --rate 2 --loop
@@ -186,14 +187,12 @@ def main(args: Sequence[str] | None = None) -> int:
     arguments = sys.argv if args is None else ["bag_player", *args]
     options = _parse(remove_ros_args(arguments)[1:])
     try:
-        rclpy.init(args=list(arguments))
-        with Bag(options.bag) as bag:
+        begin(arguments)
+        with quiet_end(), Bag(options.bag) as bag:
             player = BagPlayer(bag, options)
             for note in bag.notes:
                 player.get_logger().warning(note)
             player.play()
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
     except LlaFusionError as error:
         print(f"bag_player: {error}", file=sys.stderr)
         return 1

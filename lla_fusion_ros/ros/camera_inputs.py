@@ -31,7 +31,8 @@ class CameraInputs:
         for camera in cameras:
             self._subscribe_images(camera)
             on_detections = partial(self._on_detections, camera)
-            inputs.subscribe(Detection2DArray, detections_topic(camera), on_detections)
+            on_lost = partial(self._lost, camera, "detections_lost")
+            inputs.subscribe(Detection2DArray, detections_topic(camera), on_detections, on_lost)
 
     def listen_again(self, silent: frozenset[str]) -> None:
         """A camera whose publisher is gone may come back by the other transport."""
@@ -41,11 +42,15 @@ class CameraInputs:
                 self._subscribe_images(camera)
 
     def _subscribe_images(self, camera: str) -> None:
+        on_lost = partial(self._lost, camera, "images_lost")
         if self._transport in ("auto", "raw"):
-            self._inputs.subscribe(Image, image_topic(camera), partial(self._on_image, camera))
+            self._inputs.subscribe(Image, image_topic(camera), partial(self._on_image, camera), on_lost)
         if self._transport in ("auto", "compressed"):
             on_compressed = partial(self._on_compressed, camera)
-            self._inputs.subscribe(CompressedImage, compressed_topic(camera), on_compressed)
+            self._inputs.subscribe(CompressedImage, compressed_topic(camera), on_compressed, on_lost)
+
+    def _lost(self, camera: str, reason: str, count: int) -> None:
+        self._node.tally.drop(camera, {reason: count})
 
     def _on_image(self, camera: str, raw: bytes) -> None:
         self._choose(camera, image_topic(camera), compressed_topic(camera))

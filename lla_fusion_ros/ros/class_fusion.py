@@ -56,8 +56,12 @@ class ClassFusionNode(ManagedNode):
             inputs.subscribe_latched(
                 VisionInfo, contract.views_info_topic(camera), partial(self._on_info, camera)
             )
-            inputs.subscribe(Detection2DArray, contract.views_topic(camera), partial(self._on_views, camera))
-            inputs.subscribe(Image, contract.embeddings_topic(camera), partial(self._on_embeddings, camera))
+            for message_type, topic, on_bytes, reason in (
+                (Detection2DArray, contract.views_topic(camera), self._on_views, "views_lost"),
+                (Image, contract.embeddings_topic(camera), self._on_embeddings, "embeddings_lost"),
+            ):
+                on_lost = partial(self._on_lost, camera, reason)
+                inputs.subscribe(message_type, topic, partial(on_bytes, camera), on_lost)
 
     def work(self) -> bool:
         if self._queue is None or self._fuse is None:
@@ -65,7 +69,7 @@ class ClassFusionNode(ManagedNode):
         waiting = self._queue.ready.take(MOST_FRAMES)
         for frame in waiting:
             begun = time.monotonic()
-            for fused in self._fuse([frame]):
+            for fused in self.guard.one_by_one(self._fuse, [frame]):
                 self._fused.publish(fused)
             self.finish(frame.header.stamp, time.monotonic() - begun)
         return bool(waiting)
@@ -89,6 +93,9 @@ class ClassFusionNode(ManagedNode):
         waiting = str(len(self._queue.ready))
         return {**self.about, **describe_engine(self._fuse.engine), "waiting frames": waiting}
 
+    def waiting(self, camera: str) -> dict[str, int]:
+        return {} if self._queue is None else self._queue.waiting(camera)
+
     def troubles(self) -> dict[str, str]:
         if self._queue is None:
             return {}
@@ -96,6 +103,9 @@ class ClassFusionNode(ManagedNode):
             camera: f"its views come from bundle {theirs[:12]}, not from this node's; they are refused"
             for camera, theirs in self._queue.foreign.items()
         }
+
+    def _on_lost(self, camera: str, reason: str, count: int) -> None:
+        self.tally.drop(camera, {reason: count})
 
     def _on_info(self, camera: str, raw: bytes) -> None:
         try:

@@ -42,7 +42,7 @@ class CropClassifierNode(ImageNode):
             return False
         begun = time.monotonic()
         waiting = self.queue.ready.take(MOST_FRAMES)
-        frames = self._classify(waiting)
+        frames = self.guard.batch(self._classify, waiting)
         for frame in frames:
             self.publish_views(frame)
             if self.wants_annotated(frame.camera):

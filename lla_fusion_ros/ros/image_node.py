@@ -54,6 +54,9 @@ class ImageNode(ManagedNode):
         waiting = 0 if self.queue is None else len(self.queue.ready)
         return {**self.about, "waiting frames": str(waiting)}
 
+    def waiting(self, camera: str) -> dict[str, int]:
+        return {} if self.queue is None else self.queue.waiting(camera)
+
     def publish_views(self, frame: ViewFrame) -> None:
         for message in view_messages(frame, self.parameters.of(NodeSettings).max_hypotheses):
             self.outputs.publish(message)

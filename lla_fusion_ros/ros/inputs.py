@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -11,6 +11,25 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSPolicyKind, QoSProfile, ReliabilityPolicy
 
 OnBytes = Callable[[bytes], None]
+OnLost = Callable[[int], None]
+
+
+class Gaps:
+    """Counts what DDS lost on the way, by the numbers that a publisher gives its messages.
+
+    A full history loses messages without an event. With two publishers on a topic the numbers mean nothing,
+    and a publisher that begins anew begins at 1: neither is a gap.
+    """
+
+    def __init__(self) -> None:
+        self._last: int | None = None
+
+    def before(self, number: int | None, publishers: int) -> int:
+        """How many messages are missing before this one; None where the middleware gives no numbers."""
+        last, self._last = self._last, number
+        if last is None or number is None or publishers != 1:
+            return 0
+        return max(number - last - 1, 0)
 
 
 class Inputs:
@@ -28,12 +47,13 @@ class Inputs:
         )
         self._depth = depth
         self._subscriptions: dict[str, Any] = {}
-        self._downgrade: dict[str, tuple[type, OnBytes]] = {}
+        self._downgrade: dict[str, tuple[type, OnBytes, OnLost]] = {}
 
-    def subscribe(self, message_type: type, topic: str, on_bytes: OnBytes) -> None:
-        """Receive a topic; nothing happens where that is so already."""
+    def subscribe(self, message_type: type, topic: str, on_bytes: OnBytes, on_lost: OnLost) -> None:
+        """Receive a topic; nothing happens where that is so already. `on_lost` gets the number of messages
+        that DDS lost before the one that comes next."""
         if topic not in self._subscriptions:
-            self._subscribe(message_type, topic, on_bytes, self._reliability)
+            self._subscribe(message_type, topic, on_bytes, on_lost, self._reliability)
 
     def subscribe_latched(self, message_type: type, topic: str, on_bytes: OnBytes) -> None:
         """Receive a topic whose last message is kept for those who come late."""
@@ -63,28 +83,44 @@ class Inputs:
     def adapt(self) -> None:
         """Ask for best effort where a publisher turned out to offer no more; call it now and then."""
         while self._downgrade:
-            topic, (message_type, on_bytes) = self._downgrade.popitem()
+            topic, (message_type, on_bytes, on_lost) = self._downgrade.popitem()
             self.unsubscribe(topic)
-            self._subscribe(message_type, topic, on_bytes, ReliabilityPolicy.BEST_EFFORT)
+            self._subscribe(message_type, topic, on_bytes, on_lost, ReliabilityPolicy.BEST_EFFORT)
             self._node.get_logger().info(f"{topic}: the publisher is best effort, so is the subscription now")
 
     def _subscribe(
-        self, message_type: type, topic: str, on_bytes: OnBytes, reliability: ReliabilityPolicy
+        self,
+        message_type: type,
+        topic: str,
+        on_bytes: OnBytes,
+        on_lost: OnLost,
+        reliability: ReliabilityPolicy,
     ) -> None:
         events = None
         if self._auto and reliability == ReliabilityPolicy.RELIABLE:
             # not from inside the event: the subscription it belongs to has to be replaced
-            note = partial(self._note_incompatible, topic, message_type, on_bytes)
+            note = partial(self._note_incompatible, topic, message_type, on_bytes, on_lost)
             events = SubscriptionEventCallbacks(incompatible_qos=note)
-        self._subscriptions[topic] = self._node.create_subscription(
+        gaps = Gaps()
+
+        def receive(raw: bytes, info: Mapping[str, Any]) -> None:
+            missing = gaps.before(info.get("publication_sequence_number"), subscription.get_publisher_count())
+            if missing:
+                on_lost(missing)
+            on_bytes(raw)
+
+        subscription = self._node.create_subscription(
             message_type,
             topic,
-            on_bytes,
+            receive,
             QoSProfile(depth=self._depth, reliability=reliability),
             event_callbacks=events,
             raw=True,
         )
+        self._subscriptions[topic] = subscription
 
-    def _note_incompatible(self, topic: str, message_type: type, on_bytes: OnBytes, event: Any) -> None:
+    def _note_incompatible(
+        self, topic: str, message_type: type, on_bytes: OnBytes, on_lost: OnLost, event: Any
+    ) -> None:
         if event.last_policy_kind == QoSPolicyKind.RELIABILITY:
-            self._downgrade[topic] = (message_type, on_bytes)
+            self._downgrade[topic] = (message_type, on_bytes, on_lost)

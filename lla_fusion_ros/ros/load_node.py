@@ -110,7 +110,8 @@ class LoadNode(Node):
             self.first_answer = self.first_answer or now
 
 
-def _recorded(path: Path, cameras: Sequence[str]) -> list[Message]:
+def recorded(path: Path, cameras: Sequence[str]) -> list[Message]:
+    """The images and detections of these cameras in a bag."""
     with Bag(path) as bag:
         topics = {
             f"/{make(camera)}"
@@ -136,7 +137,7 @@ def main(args: Sequence[str] | None = None) -> int:
     parser.add_argument("--first", action="store_true", help="only wait for the first answer")
     options = parser.parse_args(args)
     rclpy.init()
-    node = LoadNode(_recorded(options.bag, options.cameras), options.rate)
+    node = LoadNode(recorded(options.bag, options.cameras), options.rate)
     print("ready", flush=True)
     node.wait_for_listener()
     if options.first:

@@ -20,6 +20,7 @@ from lla_fusion_ros.ros.outputs import Outputs
 from lla_fusion_ros.ros.parameters import Parameters
 from lla_fusion_ros.ros.settings import NodeSettings
 from lla_fusion_ros.ros.worker import Worker
+from lla_fusion_ros.stream.guard import Guard
 from lla_fusion_ros.stream.health import Health
 from lla_fusion_ros.stream.tally import Tally
 from lla_fusion_ros.wire import contract
@@ -52,6 +53,7 @@ class ManagedNode(LifecycleNode):
         self._next_report = 0.0
         self._told: set[str] = set()
         self.tally = Tally()
+        self.guard = Guard(self.tally, self.on_frame_error)
         self.about: dict[str, str] = {}  # the model and its device, for /diagnostics
         self.parameters = Parameters(self, kind, self._apply, lambda: self._configured)
         self.outputs = Outputs(self, self.parameters.of(NodeSettings).output_depth)
@@ -88,6 +90,10 @@ class ManagedNode(LifecycleNode):
     @abstractmethod
     def describe(self) -> dict[str, str]:
         """What `/diagnostics` should say about the core."""
+
+    @abstractmethod
+    def waiting(self, camera: str) -> dict[str, int]:
+        """How much of a camera waits for what."""
 
     def troubles(self) -> dict[str, str]:
         """What is wrong, by camera."""
@@ -192,8 +198,12 @@ class ManagedNode(LifecycleNode):
         if not self.context.ok():  # a signal has ended ROS under the worker's feet; `stop` is on its way
             return
         self.tally.drop("", {"internal_error": 1})
+        self.on_frame_error(error)
+
+    def on_frame_error(self, error: Exception) -> None:
+        """A frame was left out because of an error of ours; counted already."""
         trace = "".join(traceback.format_exception(error))
-        self.tell_once(type(error).__name__, f"a batch was lost to an internal error:\n{trace}")
+        self.tell_once(type(error).__name__, f"frames were lost to an internal error:\n{trace}")
 
     def _apply(self, settings: Sequence[Any]) -> None:
         if self._configured:
@@ -222,6 +232,7 @@ class ManagedNode(LifecycleNode):
     def _report(self, now: float) -> None:
         assert self._health is not None
         values = {"state": self._state_machine.current_state[1], **self.describe()}
-        statuses = self._health.report(now, values, self.troubles())
+        waiting = {camera: self.waiting(camera) for camera in self.parameters.cameras}
+        statuses = self._health.report(now, values, self.troubles(), waiting)
         stamp = self.get_clock().now().nanoseconds
         self._diagnostics.publish(write_diagnostics(Header(stamp, ""), statuses))

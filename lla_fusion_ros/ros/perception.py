@@ -34,6 +34,7 @@ class PerceptionNode(ImageNode):
             self.parameters.time_offsets,
             cv_bridge_fallback(),
             self.tally,
+            self.on_frame_error,
         )
         self.queue = self._perception.queue
         self._fused = FusedOutput(self, bundle)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import rclpy
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.utilities import remove_ros_args
@@ -21,6 +21,7 @@ from rclpy.utilities import remove_ros_args
 from lla_fusion_ros.bags.writer import BagWriter
 from lla_fusion_ros.errors import LlaFusionError
 from lla_fusion_ros.ros.outputs import TYPES
+from lla_fusion_ros.ros.session import begin, quiet_end
 from lla_fusion_ros.wire import contract
 from lla_fusion_ros.wire.detections import parse_detections
 from lla_fusion_ros.wire.status import parse_diagnostics
@@ -119,15 +120,12 @@ def main(args: Sequence[str] | None = None) -> int:
     parser.add_argument("--cameras", nargs="+", required=True)
     options = parser.parse_args(remove_ros_args(arguments)[1:])
     try:
-        rclpy.init(args=list(arguments))
-        with BagWriter(options.out, overwrite=True) as writer:
-            try:
-                executor = SingleThreadedExecutor()
-                executor.add_node(Recorder(writer, options.cameras, _say))
-                _say({"event": "ready"})
-                executor.spin()
-            except (KeyboardInterrupt, ExternalShutdownException):
-                pass
+        begin(arguments)
+        with BagWriter(options.out, overwrite=True) as writer, quiet_end():
+            executor = SingleThreadedExecutor()
+            executor.add_node(Recorder(writer, options.cameras, _say))
+            _say({"event": "ready"})
+            executor.spin()
     except LlaFusionError as error:
         print(f"recorder: {error}", file=sys.stderr)
         return 1

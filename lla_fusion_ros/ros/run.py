@@ -6,29 +6,29 @@ import sys
 from collections.abc import Callable
 
 import rclpy
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import SingleThreadedExecutor
 
 from lla_fusion_ros.errors import LlaFusionError
 from lla_fusion_ros.ros.managed_node import ManagedNode
+from lla_fusion_ros.ros.session import begin, quiet_end
 from lla_fusion_ros.ros.settings import NodeSettings
 
 
 def run(make_node: Callable[[], ManagedNode], args: list[str] | None = None) -> None:
     """Run one node until it is told to end; exit code 1, with a sentence, where it refuses to start."""
-    rclpy.init(args=args)
+    begin(args)
     node = None
     refused = ""
     try:
-        node = make_node()
-        if node.parameters.of(NodeSettings).autostart:
-            node.start()
-        executor = SingleThreadedExecutor()
-        executor.add_node(node)
-        executor.spin()
+        with quiet_end():
+            node = make_node()
+            if node.parameters.of(NodeSettings).autostart:
+                node.start()
+            executor = SingleThreadedExecutor()
+            executor.add_node(node)
+            executor.spin()
     except LlaFusionError as error:
         refused = str(error)
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
     finally:
         if node is not None:
             node.stop()

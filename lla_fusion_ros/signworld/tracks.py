@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -18,7 +19,7 @@ from lla_fusion_ros.signworld.scene import Prop, RoadsideObject, make_look, occl
 from lla_fusion_ros.signworld.settings import TWO_CAMERAS
 from lla_fusion_ros.signworld.signs import CLASS_NAMES
 
-_LOOKS = 6  # countries that tracks are spread over
+_LOOKS = 64  # countries that tracks are spread over; with few, a new one looked like an unknown object
 _CONTEXT = 0.6  # of the box, kept on each side of it
 _SPEED = 9.0
 _START = (36.0, 58.0)  # metres: where trackers begin to see a sign, from the roof camera to the sharpest one
@@ -27,7 +28,12 @@ _BAD_WEATHER = 0.35  # of the tracks
 
 
 def load_signworld(
-    tracks: int = 680, outside: int = 0, frames: int = 30, seed: int = 0, occluded: float = 0.2
+    tracks: int = 680,
+    outside: int = 0,
+    frames: int = 50,
+    seed: int = 0,
+    occluded: float = 0.2,
+    progress: Callable[[int, int], None] | None = None,
 ) -> TrackSet:
     """Render `tracks` tracks of the known classes (equally often) and `outside` ones of other objects.
 
@@ -41,18 +47,28 @@ def load_signworld(
         )
     known = [(CLASS_NAMES[i % len(CLASS_NAMES)], i) for i in range(tracks)]
     other = [(OUTSIDE_KINDS[i % len(OUTSIDE_KINDS)], tracks + i) for i in range(outside)]
-    rendered = tuple(_render_track(name, number, frames, seed, occluded) for name, number in known + other)
+    wanted = sorted(known + other, key=lambda each: _look_of(each[1], seed))  # one country after the other
+    by_number: dict[int, Track] = {}
+    for name, number in wanted:
+        by_number[number] = _render_track(name, number, frames, seed, occluded)
+        if progress is not None:
+            progress(len(by_number), len(wanted))
+    rendered = tuple(by_number[number] for number in range(len(wanted)))
     return TrackSet("signworld", CLASS_NAMES, rendered, digest_tracks(CLASS_NAMES, rendered))
 
 
-@lru_cache(maxsize=2 * _LOOKS)
+def _look_of(number: int, seed: int) -> int:
+    return int(np.random.default_rng([seed, 7, number]).integers(_LOOKS))
+
+
+@lru_cache(maxsize=4)
 def _equipment(look: int, camera: int) -> tuple[Renderer, Optics]:
     return Renderer(make_look(1000 + look), TWO_CAMERAS[camera]), Optics(TWO_CAMERAS[camera], 1000 + camera)
 
 
 def _render_track(name: str, number: int, frames: int, seed: int, occluded: float) -> Track:
     rng = np.random.default_rng([seed, 6, number])
-    look = int(rng.integers(_LOOKS))
+    look = _look_of(number, seed)
     thing = place_object(name, f"{name}/{number:05d}", 60.0, rng)
     props = list(scatter_props(20.0, 150.0, rng))
     if rng.random() < occluded:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from lla_fusion_ros.classifier import Classifier
-from lla_fusion_ros.crops import Pixels, check_boxes, cut_crops
+from lla_fusion_ros.crops import Pixels, check_boxes, cut_crops, shows_something
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.stream.frames import CameraFrame, ViewFrame
 from lla_fusion_ros.stream.settings import StreamSettings
@@ -83,8 +83,13 @@ class ClassifyStage:
         check = check_boxes(detections.boxes, pixels.shape, self.settings.min_box_size)
         if check.reasons:
             self._tally.drop(frame.camera, check.reasons)
-        crops = cut_crops(pixels, check.boxes[check.keep], self._size, self._margin)
-        return frame, pixels, detections.take(np.flatnonzero(check.keep)), crops
+        rows = np.flatnonzero(check.keep)
+        crops = cut_crops(pixels, check.boxes[rows], self._size, self._margin)
+        seen = shows_something(crops)
+        if not seen.all():
+            self._tally.drop(frame.camera, {"no_contrast": int((~seen).sum())})
+            rows, crops = rows[seen], crops[seen]
+        return frame, pixels, detections.take(rows), crops
 
     def _decode(self, frame: CameraFrame) -> Pixels:
         try:

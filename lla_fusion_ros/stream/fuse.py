@@ -27,12 +27,14 @@ class FuseStage:
             result = self.engine.update(observation)
         except InputError:
             self._tally.drop(frame.camera, {"bad_views": 1})
+            self._tally.add(frame.camera, "unused_frames")
             return None
         if result.dropped:
             self._tally.drop(frame.camera, result.dropped)
         if result.jumped:
             self._tally.add(frame.camera, "clock_jumps")
         if result.dropped and not len(result.kept):
+            self._tally.add(frame.camera, "unused_frames")  # what it held is counted by reason
             return None
         self._tally.add(frame.camera, "fused_frames")
         self._tally.add(frame.camera, "fused_views", len(result.kept))

@@ -54,18 +54,24 @@ class Health:
         )
 
     def report(
-        self, now: float, values: Mapping[str, str], troubles: Mapping[str, str] | None = None
+        self,
+        now: float,
+        values: Mapping[str, str],
+        troubles: Mapping[str, str] | None = None,
+        waiting: Mapping[str, Mapping[str, int]] | None = None,
     ) -> list[Status]:
         """A status of the node and one of each camera, over the time since the last report.
 
         Args:
             values: more about the node.
             troubles: what else is wrong, by camera.
+            waiting: how much waits for what, by camera.
         """
         elapsed = max(now - self._reported_at, 1e-3) if self._reported_at is not None else np.inf
         self._reported_at = now
         cameras = [
-            self._camera(camera, now, elapsed, (troubles or {}).get(camera)) for camera in self._cameras
+            self._camera(camera, now, elapsed, (troubles or {}).get(camera), (waiting or {}).get(camera, {}))
+            for camera in self._cameras
         ]
         worst = max((status.level for status in cameras), default=OK)
         bad = [status.name.rpartition(" ")[2] for status in cameras if status.level != OK]
@@ -78,14 +84,16 @@ class Health:
         own = Status(worst, self._node, message, "", {**values, **self._latencies(), **losses})
         return [own, *cameras]
 
-    def _camera(self, camera: str, now: float, elapsed: float, trouble: str | None) -> Status:
+    def _camera(
+        self, camera: str, now: float, elapsed: float, trouble: str | None, waiting: Mapping[str, int]
+    ) -> Status:
         counts = self._tally.of(camera)
         fresh = counts - self._reported[camera]
         self._reported[camera] = counts
         lost = {key.removeprefix(_LOSS): count for key, count in fresh.items() if key.startswith(_LOSS)}
         values = {
             "rate": f"{fresh['frames'] / elapsed:.2f}",
-            **{key: str(count) for key, count in sorted(counts.items())},
+            **{key: str(count) for key, count in sorted({**counts, **waiting}.items())},
         }
         name = f"{self._node}: camera {camera}"
         if trouble is not None:

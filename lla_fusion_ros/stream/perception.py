@@ -9,6 +9,7 @@ from lla_fusion_ros.pipeline import Classifier, FusionEngine, FusionSettings
 from lla_fusion_ros.stream.classify import ClassifyStage, Fallback
 from lla_fusion_ros.stream.frames import FusedFrame
 from lla_fusion_ros.stream.fuse import FuseStage
+from lla_fusion_ros.stream.guard import Guard, Tell
 from lla_fusion_ros.stream.queues import FrameQueue
 from lla_fusion_ros.stream.settings import StreamSettings
 from lla_fusion_ros.stream.tally import Tally
@@ -20,6 +21,7 @@ class Perception:
     Args:
         time_offsets: seconds by camera, added to the stamps of its detections before pairing.
         fallback: decodes images of encodings that the package does not know.
+        on_error: told of a frame that raised and was left out; without it the exception goes to the caller.
     """
 
     def __init__(
@@ -32,6 +34,7 @@ class Perception:
         time_offsets: Mapping[str, float] | None = None,
         fallback: Fallback | None = None,
         tally: Tally | None = None,
+        on_error: Tell | None = None,
     ) -> None:
         settings = stream_settings or StreamSettings()
         self.tally = tally or Tally()
@@ -40,6 +43,7 @@ class Perception:
             classifier, bundle.input_size, bundle.crop_margin, settings, self.tally, fallback
         )
         self.fuse = FuseStage(FusionEngine(bundle, fusion_settings), self.tally)
+        self._guard = None if on_error is None else Guard(self.tally, on_error)
 
     def configure(self, settings: StreamSettings) -> None:
         """New settings from the next frame on."""
@@ -48,4 +52,7 @@ class Perception:
 
     def step(self, most: int = 64) -> list[FusedFrame]:
         """Classify in one batch, and fuse in order, at most so many of the frames that wait."""
-        return self.fuse(self.classify(self.queue.ready.take(most)))
+        waiting = self.queue.ready.take(most)
+        if self._guard is None:
+            return self.fuse(self.classify(waiting))
+        return self._guard.one_by_one(self.fuse, self._guard.batch(self.classify, waiting))

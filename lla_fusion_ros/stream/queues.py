@@ -56,6 +56,9 @@ class BoundedQueue(Generic[Item]):
             self._waiting.subtract(Counter(item.camera for item in taken))
         return taken
 
+    def waiting(self, camera: str) -> int:
+        return self._waiting[camera]
+
     def clear(self) -> None:
         with self._lock:
             self._items.clear()
@@ -97,28 +100,40 @@ class FrameQueue:
     def offer_image(self, camera: str, image: ImageMessage | CompressedImageMessage) -> bool:
         """True where this image completed a frame."""
         matcher = self._matchers[camera]
-        before = matcher.unpaired_first
+        before = matcher.unpaired_first, matcher.unpaired_second
         pair = matcher.add_first(image.header.stamp, image)
         self._tally.add(camera, "images")
-        if matcher.unpaired_first > before:
-            self._tally.add(camera, "images_without_detections")
+        self._count_unpaired(camera, *before)
         return self._line_up(camera, pair)
 
     def offer_detections(self, camera: str, detections: Detections) -> bool:
         """True where these detections completed a frame."""
         matcher = self._matchers[camera]
-        before = matcher.unpaired_second
+        before = matcher.unpaired_first, matcher.unpaired_second
         pair = matcher.add_second(detections.header.stamp, detections)
         self._tally.add(camera, "detections")
-        if matcher.unpaired_second > before:
-            self._tally.drop(camera, {"detections_without_image": 1})
+        self._count_unpaired(camera, *before)
         return self._line_up(camera, pair)
+
+    def waiting(self, camera: str) -> dict[str, int]:
+        """Messages of a camera that wait for their partner, and frames that wait for the networks."""
+        images, detections = self._matchers[camera].waiting
+        frames = self.ready.waiting(camera)
+        return {"waiting_images": images, "waiting_detections": detections, "waiting_frames": frames}
 
     def clear(self) -> None:
         """Forget what waits."""
         self.ready.clear()
         for matcher in self._matchers.values():
             matcher.clear()
+
+    def _count_unpaired(self, camera: str, images_before: int, detections_before: int) -> None:
+        """An image without boxes is no loss: nothing was seen in it."""
+        matcher = self._matchers[camera]
+        if images := matcher.unpaired_first - images_before:
+            self._tally.add(camera, "images_without_detections", images)
+        if detections := matcher.unpaired_second - detections_before:
+            self._tally.drop(camera, {"detections_without_image": detections})
 
     def _line_up(
         self, camera: str, pair: tuple[ImageMessage | CompressedImageMessage, Detections] | None

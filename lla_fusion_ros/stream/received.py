@@ -8,7 +8,7 @@ bundle are refused.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -97,18 +97,30 @@ class ViewQueue:
         waiting = list(self._unsure[camera])
         self._unsure[camera].clear()
         for frame in waiting:
+            self._tally.add(camera, "frames")
             self.ready.put(frame)
         return bool(waiting)
 
     def offer_views(self, camera: str, detections: Detections) -> bool:
         """True where these completed a frame."""
         self._tally.add(camera, "views_messages")
-        return self._line_up(camera, self._matchers[camera].add_first(detections.header.stamp, detections))
+        before = self._unpaired(camera)
+        pair = self._matchers[camera].add_first(detections.header.stamp, detections)
+        self._count_unpaired(camera, before)
+        return self._line_up(camera, pair)
 
     def offer_embeddings(self, camera: str, embeddings: ImageMessage) -> bool:
         """True where these completed a frame."""
+        before = self._unpaired(camera)
         pair = self._matchers[camera].add_second(embeddings.header.stamp, embeddings)
+        self._count_unpaired(camera, before)
         return self._line_up(camera, pair)
+
+    def waiting(self, camera: str) -> dict[str, int]:
+        """Messages of a camera that wait for their partner, and frames that wait for fusion."""
+        views, embeddings = self._matchers[camera].waiting
+        frames = len(self._unsure[camera]) + self.ready.waiting(camera)
+        return {"waiting_views": views, "waiting_embeddings": embeddings, "waiting_frames": frames}
 
     def clear(self) -> None:
         """Forget what waits."""
@@ -116,6 +128,16 @@ class ViewQueue:
         for camera, matcher in self._matchers.items():
             matcher.clear()
             self._unsure[camera].clear()
+
+    def _unpaired(self, camera: str) -> Counter[str]:
+        matcher = self._matchers[camera]
+        return Counter(
+            views_without_embeddings=matcher.unpaired_first, embeddings_without_views=matcher.unpaired_second
+        )
+
+    def _count_unpaired(self, camera: str, before: Counter[str]) -> None:
+        if lost := self._unpaired(camera) - before:
+            self._tally.drop(camera, lost)
 
     def _refuse(self, camera: str, count: int) -> None:
         if count:

@@ -24,11 +24,13 @@ class TrainingData:
         images: [crops, size + 2 border, size + 2 border, 3] uint8
         labels: [crops]
         border: pixels of surroundings on each side.
+        mirrored: the class that the mirror image of each class shows, -1: none.   [classes]
     """
 
     images: np.ndarray
     labels: np.ndarray
     border: int
+    mirrored: np.ndarray
 
     def __len__(self) -> int:
         return len(self.images)
@@ -45,7 +47,10 @@ def training_data(tracks: TrackSet, settings: TrainSettings) -> TrainingData:
         )
     if len(set(crops.label.tolist())) < 2:
         raise InputError(f"data set '{tracks.name}' has training tracks of one class only")
-    return TrainingData(crops.images, crops.label, border)
+    mirrored = np.full(len(tracks.class_names), -1)
+    for label, other in enumerate(tracks.mirrored):
+        mirrored[label] = -1 if other is None else other
+    return TrainingData(crops.images, crops.label, border, mirrored)
 
 
 def steps_per_epoch(data: TrainingData, settings: TrainSettings) -> int:
@@ -68,8 +73,9 @@ def epoch_batches(
         rows = order[start : min(start + per_slice, usable)]
         batches = len(rows) // settings.batch
         strange = _outliers(data, batches * round(settings.outliers * settings.batch), rng)
-        images = np.concatenate([data.images[rows], strange])
-        labels = np.concatenate([data.labels[rows], np.full(len(strange), -1)])
+        known, known_labels = _some_mirrored(data, rows, rng)
+        images = np.concatenate([known, strange])
+        labels = np.concatenate([known_labels, np.full(len(strange), -1)])
         plan = augmentation_plan(len(images), rng, settings.clean, settings.hard)
         images = apply_plan(images, data.border, plan, rng)
         for batch in range(batches):
@@ -78,6 +84,16 @@ def epoch_batches(
                 len(rows) + batch : len(images) : batches,
             ]
             yield torch.from_numpy(images[part]), torch.from_numpy(labels[part])
+
+
+def _some_mirrored(
+    data: TrainingData, rows: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """The crops and labels of `rows`; of signs whose mirror image is a sign, every second one mirrored."""
+    images, labels = data.images[rows], data.labels[rows]
+    turned = (data.mirrored[labels] >= 0) & (rng.random(len(rows)) < 0.5)
+    images[turned] = images[turned, :, ::-1]
+    return images, np.where(turned, data.mirrored[labels], labels)
 
 
 def _outliers(data: TrainingData, count: int, rng: np.random.Generator) -> np.ndarray:

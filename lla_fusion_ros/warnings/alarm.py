@@ -48,6 +48,13 @@ class AlarmTable:
             thresholds.append(max(value, thresholds[-1] + 1e-9) if thresholds else value)
         return cls(tuple(thresholds), len(largest))
 
+    def check(self) -> None:
+        """Refuse thresholds that are not one rising number for each of RATES."""
+        values = np.asarray(self.thresholds)
+        good = values.shape == (len(RATES),) and values.dtype.kind in "fi" and np.isfinite(values).all()
+        if not good or (np.diff(values) < 0).any():
+            raise InputError(f"the thresholds of a warning must be {len(RATES)} rising numbers")
+
     def at_least_odds(self) -> AlarmTable:
         """For a log-likelihood ratio: no threshold below ln(1 / rate).
 

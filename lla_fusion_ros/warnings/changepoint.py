@@ -7,6 +7,8 @@ views not yet there are zeros in front), m classes, r projected features, k = 1 
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 FLOOR = 1e-4  # no single view may rule a class out
@@ -23,10 +25,23 @@ def class_change(log_pmf: np.ndarray) -> np.ndarray:
 
     [t, w, m] -> [t, w - 1]
     """
-    before = np.cumsum(log_pmf, axis=1)
-    total = before[:, -1]
-    after = total[:, None, :] - before[:, :-1]
-    return before[:, :-1].max(axis=-1) + after.max(axis=-1) - total.max(axis=-1)[:, None]
+    before = np.add.accumulate(log_pmf, axis=1)
+    after = before[:, -1:] - before[:, :-1]
+    best = np.maximum.reduce(before, axis=-1)  # its last column is that of all views
+    return best[:, :-1] + np.maximum.reduce(after, axis=-1) - best[:, -1:]
+
+
+@lru_cache(maxsize=8)
+def _splits(window: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Constants of `feature_change` by number of views present: a table row for each of 0 ... window.
+
+    1/n1 + 1/n2  [window + 1, splits, 1];  1/n2  [splits, 1];  n1 n2 / (n1 + n2)  [window + 1, splits], which
+    is 0 where the split falls into the empty part.
+    """
+    second = window - np.arange(1, window)  # views after the split
+    first = np.arange(window + 1)[:, None] - second  # views before it
+    share = np.where(first > 0, first * second / np.maximum(first + second, 1), 0.0)
+    return (1.0 / np.maximum(first, 1) + 1.0 / second)[..., None], (1.0 / second)[:, None], share
 
 
 def feature_change(features: np.ndarray, filled: np.ndarray) -> np.ndarray:
@@ -35,17 +50,12 @@ def feature_change(features: np.ndarray, filled: np.ndarray) -> np.ndarray:
     sqrt(n1 n2 / (n1 + n2)) |mean1 - mean2| with features whitened by their spread within tracks.
     features [t, w, r], filled [t] views present -> [t, w - 1]
     """
-    window = features.shape[1]
-    before = np.cumsum(features, axis=1)
-    splits = np.arange(1, window)
-    second = (window - splits)[None, :]  # views after the split
-    first = filled[:, None] - second  # views before it, at most 0 where it falls into the empty part
-    exists = first > 0
-    mean_first = before[:, :-1] / np.maximum(first, 1)[..., None]
-    mean_second = (before[:, -1:] - before[:, :-1]) / second[..., None]
-    squares = ((mean_first - mean_second) ** 2).sum(axis=-1)
-    squares = np.minimum(squares, MOST_SPREAD) * np.maximum(first, 0) * second / np.maximum(first + second, 1)
-    return np.where(exists, np.sqrt(squares), 0.0)
+    inverse_sum, inverse_second, share = _splits(features.shape[1])
+    before = np.add.accumulate(features, axis=1)
+    # S1/n1 - S2/n2 with S2 = S - S1
+    difference = before[:, :-1] * inverse_sum[filled] - before[:, -1:] * inverse_second
+    squares = np.einsum("tkr,tkr->tk", difference, difference)
+    return np.sqrt(np.minimum(squares, MOST_SPREAD) * share[filled])
 
 
 def switch_statistic(
@@ -55,4 +65,4 @@ def switch_statistic(
     combined = class_change(log_pmf)
     if feature_weight > 0:
         combined = combined + feature_weight * feature_change(features, filled)
-    return combined.max(axis=1)
+    return np.maximum.reduce(combined, axis=1)

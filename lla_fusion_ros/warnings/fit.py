@@ -19,7 +19,7 @@ from lla_fusion_ros.warnings.logistic import fit_logistic
 from lla_fusion_ros.warnings.model import SCORES, FeatureSpace, WarningModel, score_columns
 from lla_fusion_ros.warnings.sums import TrackSums
 
-FITTED_LENGTHS = (1, 2, 3, 5, 7, 10, 15, 20, 25, 30)
+FITTED_LENGTHS = (1, 2, 3, 5, 7, 10, 15, 20, 25, 30, 40, 50)
 MIN_VIEWS = 3  # thresholds are for tracks of at least so many views, the default of the setting `min_views`
 CAMERA_SPAN = 1.0  # seconds
 FOLDS = 3

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from lla_fusion_ros.settings import FusionSettings
@@ -18,7 +16,6 @@ RAREST = 1.001 * RATES[-1]  # no share is smaller than the last rate of an Alarm
 HOLD = 5  # views for which an identity switch stays visible after the track began anew
 
 
-@lru_cache(maxsize=4)
 def rates(settings: FusionSettings) -> np.ndarray:
     """The false-alarm rate of each reason, in the order of REASONS.  [reasons]"""
     return np.array(
@@ -36,23 +33,21 @@ def raised_reasons(
     settles instead of trying again.
     views [t] fused so far, warned [t, reasons] bool as of the last view -> [t, reasons] bool
     """
-    limit = np.tile(rates(settings), (len(views), 1))
+    rate, shares = rates(settings), findings.shares
+    possible = shares <= np.maximum(HYSTERESIS * rate, RAREST)  # no limit below is higher
+    if not np.logical_or.reduce(possible, axis=None):  # most frames end here
+        return possible
+    limit = np.where(warned, HYSTERESIS, 1.0) * rate
     limit[:, 1:] *= np.minimum(1.0, LIFE / np.maximum(views, 1))[:, None]
-    limit = np.maximum(limit * np.where(warned, HYSTERESIS, 1.0), RAREST)
-    raised = shares_of(findings) <= limit
+    raised = shares <= np.maximum(limit, RAREST)
     raised[:, 0] &= views >= settings.min_views
     return raised
 
 
-def shares_of(findings: Findings) -> np.ndarray:
-    """The shares of ordinary tracks, in the order of REASONS.  [t, reasons]"""
-    return np.stack([findings.familiarity, findings.consistency, findings.agreement], axis=1)
-
-
 def levels(raised: np.ndarray, shares: np.ndarray, settings: FusionSettings) -> np.ndarray:
     """OK, WARN, or ERROR where a raised reason is ten times rarer than its rate.  [t] int"""
-    if not raised.any():
-        return np.full(len(raised), Level.OK)
+    if not np.logical_or.reduce(raised, axis=None):
+        return np.zeros(len(raised), np.int64)  # Level.OK
     grave = raised & (shares <= ERROR_FACTOR * rates(settings))
     grave[:, REASONS.index("identity_switch")] = raised[:, REASONS.index("identity_switch")]
     return np.where(grave.any(axis=1), Level.ERROR, np.where(raised.any(axis=1), Level.WARN, Level.OK))

@@ -33,6 +33,20 @@ SCORES = (
     "variance",
     "length",
 )
+# Scores that enter as logarithms, and what is added to each before.
+FLOOR_OF = {
+    "entropy": 1e-4,
+    "information": 1e-6,
+    "neighbours": 1e-4,
+    "mahalanobis": 1e-6,
+    "residual": 1e-6,
+    "disagreement": 1e-4,
+    "view_entropy": 1e-4,
+    "variance": 1e-9,
+    "length": 0.0,
+}
+LOGARITHMIC = np.array([name in FLOOR_OF for name in SCORES])
+FLOORS = np.array([FLOOR_OF.get(name, 0.0) for name in SCORES])
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +71,18 @@ class FeatureSpace:
 
     def project(self, features: np.ndarray) -> np.ndarray:
         """[t, networks, D] -> [t, r]"""
-        return features[..., :-1].reshape(len(features), len(self.projection)) @ self.projection
+        projection = self.projection_with_bias(features.shape[1])
+        return features.reshape(len(features), len(projection)) @ projection  # also where there are none
+
+    def projection_with_bias(self, networks: int) -> np.ndarray:
+        """The projection with rows of zeros for the biases, so that features need not be cut out.
+
+        [networks * D, r], in double precision
+        """
+        width, directions = len(self.projection) // networks, self.projection.shape[1]
+        rows = np.zeros((networks, width + 1, directions))
+        rows[:, :-1] = self.projection.reshape(networks, width, directions)
+        return rows.reshape(-1, directions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +114,30 @@ class WarningModel:
         """Log-odds of being an outlier; large is alarming.  [t, scores] -> [t]"""
         standard = np.clip((columns - self.center) / self.scale, -8.0, 8.0)
         return self.intercept + standard @ self.coefficients
+
+    def check(self, networks: int, features: int) -> None:
+        """Refuse a model whose parts do not fit each other or the ensemble, before it meets a frame."""
+        width, space = features - 1, self.space
+        shapes = {
+            "bank": (len(space.bank), networks * width),
+            "whitening": (networks, width, width),
+            "centres": (networks, *space.centres.shape[1:2], width),
+            "middle": (networks, width),
+            "residual": (networks, width, *space.residual.shape[2:3]),
+            "projection": (networks * width, *space.projection.shape[1:2]),
+            **dict.fromkeys(("center", "scale", "coefficients"), (len(SCORES),)),
+        }
+        for name, shape in shapes.items():
+            array = getattr(space, name) if hasattr(space, name) else getattr(self, name)
+            if array.shape != shape or array.size == 0 and name != "residual":
+                raise BundleError(f"the warning model's '{name}' has shape {array.shape}, expected {shape}")
+            if not np.isfinite(array).all():
+                raise BundleError(f"the warning model's '{name}' holds NaN or infinity")
+        numbers = np.array([self.intercept, self.feature_weight, self.camera_span])
+        if not (np.isfinite(numbers).all() and (self.scale > 0).all() and (numbers[1:] >= 0).all()):
+            raise BundleError("the warning model holds a number that is not finite or not positive")
+        for table in (self.ood, self.switch, self.camera):
+            table.check()
 
     def to_parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays and JSON, for a bundle."""
@@ -132,7 +181,7 @@ class WarningModel:
                 camera=AlarmTable(tuple(record["camera"]["thresholds"]), record["camera"]["tracks"]),
                 quality=dict(record["quality"]),
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise BundleError(f"the warning model is incomplete: {error!r}") from error
 
 
@@ -143,21 +192,26 @@ def score_columns(
     variance = scores.fused_variance(posterior_under(posterior, SCORE_PRIOR), means.features)
     information = scores.laplace_information(means.logits, variance)
     top = means.logits.argmax(axis=1)
-    unit = scores.unit_features(means.features)
-    lengths = np.linalg.norm(means.features[..., :-1], axis=-1)
+    plain = scores.plain_features(means.features)
+    norms = scores.lengths(plain)
     columns = {
-        "entropy": np.log(scores.mean_pmf_entropy(means.pmf) + 1e-4),
-        "information": np.log(information + 1e-6),
+        "entropy": scores.mean_pmf_entropy(means.pmf),
+        "information": information,
         "energy": -means.signs[:, 1],
-        "neighbours": np.log(scores.neighbour_distance(space.bank, unit) + 1e-4),
-        "mahalanobis": np.log(scores.class_distance(means.features, space.whitening, space.centres) + 1e-6),
-        "residual": np.log(scores.residual_norm(means.features, space.middle, space.residual) + 1e-6),
-        "disagreement": np.log(means.signs[:, 2] + 1e-4),
-        "view_entropy": np.log(means.signs[:, 0] + 1e-4),
-        "feature_norm": np.log(np.maximum(lengths, 1e-6)).mean(axis=1),
+        "neighbours": scores.neighbour_distance(space.bank, scores.unit_features(plain, norms)),
+        "mahalanobis": scores.class_distance(plain, space.whitening, space.centres),
+        "residual": scores.residual_norm(plain, space.middle, space.residual),
+        "disagreement": means.signs[:, 2],
+        "view_entropy": means.signs[:, 0],
+        "feature_norm": np.log(np.maximum(norms, 1e-6)).mean(axis=1, dtype=np.float64),
         "view_norm": means.signs[:, 3],
         "top_logit": -means.logits.max(axis=1),
-        "variance": np.log(variance[np.arange(len(top)), top] + 1e-9),
-        "length": np.log(np.maximum(means.count, 1.0)),
+        "variance": variance[np.arange(len(top)), top],
+        "length": np.maximum(means.count, 1.0),
     }
-    return np.stack([columns[name] for name in SCORES], axis=1), information
+    table = np.empty((len(top), len(SCORES)))
+    for place, name in enumerate(SCORES):
+        table[:, place] = columns[name]
+    table += FLOORS
+    np.log(table, out=table, where=LOGARITHMIC)
+    return table, information

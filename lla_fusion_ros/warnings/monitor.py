@@ -16,24 +16,55 @@ from lla_fusion_ros.warnings.recent import RecentViews
 from lla_fusion_ros.warnings.sums import TrackSums
 
 SECOND = 1_000_000_000
+LARGEST_PROJECTION = 1e6  # in standard deviations: keeps sums over the window finite
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What the monitor measured of some tracks, one entry each; the shares are of ordinary tracks.
+    """What the monitor measured of some tracks; the shares are of ordinary tracks.
 
     Attributes:
-        information: Laplace mutual information of the fused prediction, nats.   [t]
-        ood_score, familiarity: log-odds of being an outlier; share that ever scores as high.   [t]
-        consistency: share that ever shows as strong a sign of an identity switch.   [t]
-        agreement: share that ever shows as strong a sign of disagreeing cameras.   [t]
+        table: a row for each track, its columns are the properties below.   [t, 5]
     """
 
-    information: np.ndarray
-    ood_score: np.ndarray
-    familiarity: np.ndarray
-    consistency: np.ndarray
-    agreement: np.ndarray
+    table: np.ndarray
+
+    @classmethod
+    def nothing(cls, tracks: int) -> Findings:
+        """Of tracks that nobody watches."""
+        table = np.zeros((tracks, 5))
+        table[:, 2:] = 1.0
+        return cls(table)
+
+    @property
+    def information(self) -> np.ndarray:
+        """Laplace mutual information of the fused prediction, nats.  [t]"""
+        return self.table[:, 0]
+
+    @property
+    def ood_score(self) -> np.ndarray:
+        """Log-odds of being an outlier.  [t]"""
+        return self.table[:, 1]
+
+    @property
+    def familiarity(self) -> np.ndarray:
+        """Share that ever scores as high.  [t]"""
+        return self.table[:, 2]
+
+    @property
+    def consistency(self) -> np.ndarray:
+        """Share that ever shows as strong a sign of an identity switch.  [t]"""
+        return self.table[:, 3]
+
+    @property
+    def agreement(self) -> np.ndarray:
+        """Share that ever shows as strong a sign of disagreeing cameras.  [t]"""
+        return self.table[:, 4]
+
+    @property
+    def shares(self) -> np.ndarray:
+        """The shares in the order of REASONS.  [t, reasons]"""
+        return self.table[:, 2:]
 
 
 class Monitor:
@@ -43,6 +74,7 @@ class Monitor:
         self.model = model
         self.posterior = posterior
         self._span = round(model.camera_span * SECOND)
+        self._projection = model.space.projection_with_bias(posterior.networks)
         self.strangeness(TrackSums.one(zero_views(posterior)))  # factorise now, not with the first frame
 
     def initial(self, tracks: int) -> tuple[TrackSums, RecentViews]:
@@ -56,15 +88,19 @@ class Monitor:
         self, sums: TrackSums, recent: RecentViews, views: MeasuredViews, camera: int, stamp: int
     ) -> tuple[TrackSums, RecentViews]:
         """The state after one more view of each track."""
-        projected = self.model.space.project(views.bounded_features)
-        pushed = recent.pushed(log_likelihood(views.mean_pmf), np.clip(projected, -1e6, 1e6), camera, stamp)
+        projected = views.bounded_features.reshape(len(views), len(self._projection)) @ self._projection
+        bounded = np.minimum(np.maximum(projected, -LARGEST_PROJECTION), LARGEST_PROJECTION)
+        pushed = recent.pushed(log_likelihood(views.mean_pmf), bounded, camera, stamp)
         return add(sums, TrackSums.one(views)), pushed
 
     def strangeness(self, sums: TrackSums) -> np.ndarray:
         """information, ood_score and familiarity side by side.  [t, 3]"""
         columns, information = score_columns(self.model.space, self.posterior, sums.means())
-        score = self.model.ood_score(columns)
-        return np.stack([information, score, self.model.ood.share(score)], axis=1)
+        found = np.empty((len(information), 3))
+        found[:, 0] = information
+        found[:, 1] = score = self.model.ood_score(columns)
+        found[:, 2] = self.model.ood.share(score)
+        return found
 
     def contradiction(self, recent: RecentViews) -> tuple[np.ndarray, np.ndarray]:
         """consistency and agreement.  2 x [t]"""

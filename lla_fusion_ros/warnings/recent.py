@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,15 +17,23 @@ class RecentViews:
         filled: views present.                              [tracks] int
         log_pmf: evidence of each view.    [tracks, WINDOW, classes] float32
         features: projected features.    [tracks, WINDOW, projected] float32
-        camera: camera of each view.                [tracks, WINDOW] int
-        stamp: its time in nanoseconds.             [tracks, WINDOW] int
+        origin: camera of each view, its time in nanoseconds.   [tracks, WINDOW, 2] int
     """
 
     filled: np.ndarray
     log_pmf: np.ndarray
     features: np.ndarray
-    camera: np.ndarray
-    stamp: np.ndarray
+    origin: np.ndarray
+
+    @property
+    def camera(self) -> np.ndarray:
+        """[tracks, WINDOW]"""
+        return self.origin[..., 0]
+
+    @property
+    def stamp(self) -> np.ndarray:
+        """[tracks, WINDOW]"""
+        return self.origin[..., 1]
 
     @classmethod
     def zeros(cls, tracks: int, classes: int, projected: int) -> RecentViews:
@@ -33,21 +41,27 @@ class RecentViews:
             np.zeros(tracks, np.int64),
             np.zeros((tracks, WINDOW, classes), np.float32),
             np.zeros((tracks, WINDOW, projected), np.float32),
-            np.zeros((tracks, WINDOW), np.int64),
-            np.zeros((tracks, WINDOW), np.int64),
+            np.zeros((tracks, WINDOW, 2), np.int64),
         )
 
     def pushed(self, log_pmf: np.ndarray, features: np.ndarray, camera: int, stamp: int) -> RecentViews:
         """With one more view of each track, in the order of arrival."""
-        newest = {"log_pmf": log_pmf, "features": features, "camera": camera, "stamp": stamp}
-        columns = {}
-        for f in fields(self)[1:]:
-            old = getattr(self, f.name)
-            columns[f.name] = shifted = np.empty_like(old)
-            shifted[:, :-1] = old[:, 1:]
-            shifted[:, -1] = newest[f.name]
-        return RecentViews(np.minimum(self.filled + 1, WINDOW), **columns)
+        filled = np.minimum(self.filled + 1, WINDOW)
+        return RecentViews(
+            filled,
+            _appended(self.log_pmf, log_pmf),
+            _appended(self.features, features),
+            _appended(self.origin, (camera, stamp)),
+        )
 
     def present(self) -> np.ndarray:
         """Which places hold a view.  [tracks, WINDOW] bool"""
         return np.arange(WINDOW) >= WINDOW - self.filled[:, None]
+
+
+def _appended(register: np.ndarray, newest: np.ndarray | tuple[int, int]) -> np.ndarray:
+    """The register without its oldest entry, with a newest one."""
+    shifted = np.empty_like(register)
+    shifted[:, :-1] = register[:, 1:]
+    shifted[:, -1] = newest
+    return shifted

@@ -40,7 +40,9 @@ class TrackSums:
     @classmethod
     def one(cls, views: MeasuredViews) -> TrackSums:
         """The contribution of one view of each track."""
-        signs = np.stack([views.entropy, views.energy, views.disagreement, views.feature_norm], axis=-1)
+        signs = np.empty((len(views), 4))
+        signs[:, 0], signs[:, 1] = views.entropy, views.energy
+        signs[:, 2], signs[:, 3] = views.disagreement, views.feature_norm
         return cls(np.ones(len(views)), views.mean_pmf, views.mean_centred, views.bounded_features, signs)
 
     def means(self) -> TrackSums:

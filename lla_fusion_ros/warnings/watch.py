@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import numpy as np
 
-from lla_fusion_ros.fusion.base import grown, put_rows, state_bytes, take_rows
+from lla_fusion_ros.fusion.base import grown, place_of, put_rows, state_bytes, take_rows
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.settings import FusionSettings
 from lla_fusion_ros.views import Views
-from lla_fusion_ros.warnings.judge import HOLD, levels, raised_reasons, rates, shares_of
+from lla_fusion_ros.warnings.judge import HOLD, LIFE, levels, raised_reasons, rates
 from lla_fusion_ros.warnings.model import WarningModel
 from lla_fusion_ros.warnings.monitor import Findings, Monitor
-from lla_fusion_ros.warnings.verdict import IDENTITY_SWITCH, REASONS, Verdicts
+from lla_fusion_ros.warnings.verdict import CAMERA_DISAGREEMENT, IDENTITY_SWITCH, REASONS, Verdicts
 
-SWITCH = REASONS.index(IDENTITY_SWITCH)
-# Whether an object is known changes little from view to view, and is most of the cost: it is asked at each of
-# the first views, then at every fifth.
-FIRST_VIEWS = EVERY = 5
+SWITCH, DISAGREEMENT = REASONS.index(IDENTITY_SWITCH), REASONS.index(CAMERA_DISAGREEMENT)
+NOTHING = np.zeros((0, len(REASONS)), bool)
 UNKNOWN = (0.0, 0.0, 1.0)  # information, ood_score, familiarity of a track not yet asked about
+
+
+def _due_views() -> np.ndarray:
+    """After which numbers of views a track is asked whether its object is known.  [views] bool
+
+    The answer rests on means over all views, which change little from view to view, and is most of the cost:
+    it is asked at each of the first five views, then at every fifth, and from the 60th on more rarely as the
+    means settle, at every thirtieth in the end. The table is as long as matters; counts beyond it wrap.
+    """
+    views = np.arange(18_000)
+    every = 5 * np.clip(views // LIFE, 1, 6)
+    return (views <= 5) | (views % every == 0)
+
+
+DUE = _due_views()
 
 
 class Watch:
@@ -28,11 +41,11 @@ class Watch:
         self._monitor = None if model is None else Monitor(model, posterior)
         self.rows = rows
         self._warned = np.zeros((rows, len(REASONS)), bool)
-        self._hold = np.zeros(rows, np.int64)
+        self._hold = np.zeros(rows, np.int64)  # further views for which a switch stays visible
         self._states: tuple = () if self._monitor is None else self._monitor.initial(rows)
         self._strangeness = np.tile(UNKNOWN, (rows, 1))  # as of the last time each track was asked about
-        self._findings = _nothing(0)
-        self._raised = np.zeros((0, len(REASONS)), bool)
+        self._findings = Findings.nothing(0)
+        self._raised = NOTHING
 
     def is_warned(self, row: int) -> bool:
         return bool(self._warned[row].any())
@@ -69,19 +82,32 @@ class Watch:
         counts: np.ndarray,
         settings: FusionSettings,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Take in one view of each row; which show a switch now, and whose warning ended.  2 x [n] bool"""
-        before = self._warned[rows]
+        """Take in one view of each row; which begin anew now, and whose warning ended.  2 x [n] bool
+
+        Where cameras disagree, the newest view is one side of a contradiction, not a new object: to begin
+        anew with it would show its class as if there were no other.
+        """
+        place = place_of(rows)
+        before, left = self._warned[place], self._hold[place]
         if self._monitor is None or not settings.warnings:
-            self._findings, self._raised = _nothing(len(rows)), np.zeros_like(before)
+            self._findings, raised = Findings.nothing(len(rows)), np.zeros_like(before)
         else:
-            self._take_in(rows, views, camera, stamp)
-            self._raised = raised_reasons(self._findings, counts, before, settings)
-        switched = self._raised[:, SWITCH] & (self._hold[rows] == 0)
-        self._keep_switches_visible(rows, switched)
-        self._warned[rows] = self._raised
-        if settings.restart_on_switch and switched.any():
-            self._begin_with(rows[switched], views.take(switched), camera, stamp)
-        return switched, before.any(axis=1) & ~self._raised.any(axis=1)
+            self._take_in(place, views, camera, stamp)
+            raised = raised_reasons(self._findings, counts, before, settings)
+        self._raised = raised
+        if not (_any(before) or _any(left) or _any(raised)):  # nothing to remember, nothing to end
+            return raised[:, SWITCH], raised[:, SWITCH]
+        switched = raised[:, SWITCH] & (left == 0)
+        ended = np.logical_or.reduce(before, axis=1)
+        # A switch is raised for HOLD further views: a single frame is easily missed.
+        raised[:, SWITCH] = switched | (left > 0)
+        ended &= ~np.logical_or.reduce(raised, axis=1)
+        self._hold[place] = np.where(switched, HOLD, np.maximum(left - 1, 0))
+        self._warned[place] = raised
+        anew = switched & ~raised[:, DISAGREEMENT] & settings.restart_on_switch
+        if anew.any():
+            self._begin_with(rows[anew], views.take(anew), camera, stamp)
+        return anew, ended
 
     def verdicts(
         self,
@@ -103,30 +129,28 @@ class Watch:
             agreement=found.agreement,
             views=views,
             cameras=cameras,
-            level=levels(self._raised, shares_of(found), settings),
+            level=levels(self._raised, found.shares, settings),
             raised=self._raised,
             thresholds=dict(zip(REASONS, rates(settings).tolist(), strict=True)),
         )
 
-    def _take_in(self, rows: np.ndarray, views: MeasuredViews, camera: int, stamp: int) -> None:
+    def _take_in(self, place: np.ndarray | slice, views: MeasuredViews, camera: int, stamp: int) -> None:
         assert self._monitor is not None
-        sums, recent = (take_rows(state, rows) for state in self._states)
+        sums, recent = (take_rows(state, place) for state in self._states)
         parts = self._monitor.update(sums, recent, views, camera, stamp)
         for state, part in zip(self._states, parts, strict=True):
-            put_rows(state, rows, part)
-        seen = parts[0].count
-        due = np.flatnonzero((seen <= FIRST_VIEWS) | (seen % EVERY == 0))
+            put_rows(state, place, part)
+        strangeness = self._strangeness[place]
+        due = np.take(DUE, parts[0].count.astype(np.int64), mode="wrap").nonzero()[0]
         if len(due):
-            self._strangeness[rows[due]] = self._monitor.strangeness(take_rows(parts[0], due))
-        information, score, familiarity = self._strangeness[rows].T
-        consistency, agreement = self._monitor.contradiction(parts[1])
-        self._findings = Findings(information, score, familiarity, consistency, agreement)
-
-    def _keep_switches_visible(self, rows: np.ndarray, switched: np.ndarray) -> None:
-        """A switch is raised for HOLD further views: a single frame is easily missed."""
-        left = self._hold[rows]
-        self._raised[:, SWITCH] = switched | (left > 0)
-        self._hold[rows] = np.where(switched, HOLD, np.maximum(left - 1, 0))
+            strangeness[due] = self._monitor.strangeness(
+                parts[0] if len(due) == len(views) else take_rows(parts[0], due)
+            )
+            self._strangeness[place] = strangeness
+        table = np.empty((len(views), 5))
+        table[:, :3] = strangeness
+        table[:, 3], table[:, 4] = self._monitor.contradiction(parts[1])
+        self._findings = Findings(table)
 
     def _begin_with(self, rows: np.ndarray, views: Views, camera: int, stamp: int) -> None:
         """Let the tracks of these rows begin again with their newest view."""
@@ -137,7 +161,5 @@ class Watch:
             put_rows(state, rows, part)
 
 
-def _nothing(tracks: int) -> Findings:
-    """Findings of tracks that nobody watches."""
-    zeros, ones = np.zeros(tracks), np.ones(tracks)
-    return Findings(zeros, zeros, ones, ones, ones)
+def _any(flags: np.ndarray) -> bool:
+    return bool(np.logical_or.reduce(flags, axis=None))

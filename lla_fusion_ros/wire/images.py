@@ -94,10 +94,12 @@ def matrix_of(message: ImageMessage) -> np.ndarray:
     if message.encoding != "32FC1":
         raise InputError(f"image encoding '{message.encoding[:40]}' is not 32FC1")
     used = message.width * 4
-    if message.height and (message.step < used or len(message.data) < message.step * message.height):
+    if message.height == 0:
+        return np.zeros((0, message.width), np.float32)
+    if message.step < used or len(message.data) < message.step * message.height:
         raise InputError(
             f"32FC1 image of {message.height} rows of {message.step} bytes has {len(message.data)} bytes"
         )
     rows = np.frombuffer(message.data, np.uint8)[: message.step * message.height]
-    rows = np.ascontiguousarray(rows.reshape(message.height, message.step or used)[:, :used])
+    rows = np.ascontiguousarray(rows.reshape(message.height, message.step)[:, :used])
     return rows.view(">f4" if message.is_bigendian else "<f4").astype(np.float32, copy=False)

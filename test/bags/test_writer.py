@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -86,3 +88,14 @@ def test_older_vision_msgs_without_ids_are_told_apart():
         DETECTIONS, own.replace("string id\n", "bool is_tracking\nstring tracking_id\n")
     )
     assert fits_vision_msgs(DETECTIONS, "")
+
+
+def test_a_full_disk_is_told_in_one_sentence(tmp_path, monkeypatch):
+    def no_space(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    writer = BagWriter(tmp_path / "bag")
+    with pytest.raises(BagError, match="cannot be written.*No space left"), writer:
+        writer.add("/boxes", DETECTIONS)
+        monkeypatch.setattr(writer._writer, "write", no_space)
+        writer.write("/boxes", 1, b"\0\1\0\0")

@@ -10,7 +10,7 @@ import torch
 from lla_fusion_ros.bench.fusion import measure_fusion
 from lla_fusion_ros.bench.page import performance_page
 from lla_fusion_ros.bench.prediction import plain_softmax
-from lla_fusion_ros.bench.run import BenchOptions, read_document, run_bench, write_document
+from lla_fusion_ros.bench.run import BenchOptions, run_bench, write_document
 from lla_fusion_ros.bench.targets import targets
 from lla_fusion_ros.bench.workload import random_bundle, random_crops
 from lla_fusion_ros.classifier import Classifier
@@ -25,7 +25,7 @@ def fusion_records():
         patch.setattr("lla_fusion_ros.bench.fusion.CLASSES", 3)
         patch.setattr("lla_fusion_ros.bench.fusion.WIDTH", 6)
         patch.setattr("lla_fusion_ros.bench.fusion.TRACKS", (1, 10))
-        patch.setattr("lla_fusion_ros.bench.fusion.fusers", lambda: ("pool", "wls"))
+        patch.setattr("lla_fusion_ros.bench.fusion.fusers", lambda: ("pool", "ella"))
         return list(measure_fusion("pool", rounds=2, quick=True))
 
 
@@ -42,26 +42,36 @@ def test_fusion_records_have_the_fields_that_programs_read(fusion_records):
     assert {(r["L"], r["tracks"]) for r in fusion_records if r["default"]} == {
         (length, tracks) for length in (1, 10, 1000) for tracks in (1, 10)
     }
-    assert {r["fuser"] for r in fusion_records if not r["default"]} == {"pool", "wls"}
+    assert {r["fuser"] for r in fusion_records if not r["default"]} == {"pool", "ella"}
 
 
 def test_no_track_takes_more_memory_after_a_thousand_views(fusion_records):
-    for name in ("pool", "wls"):
+    for name in ("pool", "ella"):
         sizes = {r["bytes_per_track"] for r in fusion_records if r["fuser"] == name and not r["default"]}
         assert len(sizes) == 1
     assert len({r["bytes_per_track"] for r in fusion_records if r["default"]}) == 1
 
 
-def test_sections_not_run_again_stay_in_the_file(tmp_path, monkeypatch):
+def test_a_run_replaces_what_is_in_the_file(tmp_path, monkeypatch):
     file = tmp_path / "bench.json"
     write_document({"fit": [{"N": 1}], "startup": [{"first_fused_class_s": 1.0}]}, file)
     monkeypatch.setattr("lla_fusion_ros.bench.run._records", lambda name, options: iter([{"N": 2}]))
-    document = read_document(file)
-    notes = run_bench(BenchOptions(("fit",)), document, lambda *_: None, lambda d: write_document(d, file))
+    notes = run_bench(BenchOptions(("fit",)), {}, lambda *_: None, lambda d: write_document(d, file))
     written = json.loads(file.read_text())
-    assert notes == [] and written["fit"] == [{"N": 2}]
-    assert written["startup"] == [{"first_fused_class_s": 1.0}]
+    assert notes == [] and written["fit"] == [{"N": 2}] and "startup" not in written
     assert written["measured"]["fit"]["torch_threads"] == 1
+    assert written["run"].keys() == {"version", "started"}
+
+
+def test_the_fit_of_laplace_torch_stands_with_the_other_fits(monkeypatch):
+    def records(name, options):
+        return iter([{"records": [{"M": 43}], "fit": [{"N": 3}]}] if name == "laplace_torch" else [{"N": 2}])
+
+    monkeypatch.setattr("lla_fusion_ros.bench.run._records", records)
+    document: dict = {}
+    run_bench(BenchOptions(("fit", "laplace_torch")), document, lambda *_: None, lambda _: None)
+    assert document["laplace_torch"] == [{"M": 43}]
+    assert sorted(record["N"] for record in document["fit"]) == [2, 3]
 
 
 def test_a_section_that_cannot_run_is_left_out_with_a_sentence(monkeypatch):
@@ -71,7 +81,7 @@ def test_a_section_that_cannot_run_is_left_out_with_a_sentence(monkeypatch):
     monkeypatch.setattr("lla_fusion_ros.bench.run._records", fail)
     document: dict = {}
     notes = run_bench(BenchOptions(("laplace_torch",)), document, lambda *_: None, lambda _: None)
-    assert notes == ["laplace_torch was left out: no network here"] and document == {}
+    assert notes == ["laplace_torch was left out: no network here"] and "laplace_torch" not in document
 
 
 def test_targets_know_met_missed_and_not_measured():

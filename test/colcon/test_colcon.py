@@ -58,7 +58,7 @@ def test_shared_files_are_installed_unchanged(workspace, folder, pattern):
     installed = workspace / "install/lla_fusion_ros/share/lla_fusion_ros" / folder
     sources = {path.name: path.read_bytes() for path in (REPOSITORY / folder).glob(pattern)}
     assert sources, f"the repository has no {folder}/{pattern}"
-    assert {path.name: path.read_bytes() for path in installed.iterdir()} == sources
+    assert {path.name: path.read_bytes() for path in installed.iterdir() if path.is_file()} == sources
 
 
 def test_the_package_is_in_the_ament_index_with_its_manifest(workspace):

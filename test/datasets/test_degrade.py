@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -112,6 +114,35 @@ def test_augmentation_is_fresh_each_time_and_keeps_its_shares():
     assert (first.shift != second.shift).all()
     assert (first.noise > 0).mean() == pytest.approx(0.3, abs=0.03)  # only hard crops have noise
     assert (augmentation_plan(500, rng, clean=1.0, hard=0.0).noise == 0).all()
+
+
+def still_plan(**changes):
+    _, plan = plan_of("clean", 1, 1)
+    return replace(plan, **{name: np.array([value]) for name, value in changes.items()})
+
+
+def test_a_stretched_crop_shows_its_middle_wider_and_lower():
+    image = np.zeros((1, 41, 41, 3), np.uint8)
+    image[:, 16:25, 16:25] = 255  # a square of 9 pixels in the middle
+    stretched = apply_plan(image, 0, still_plan(stretch=0.5), np.random.default_rng(0))[0, :, :, 0] > 127
+    assert stretched[20].sum() == pytest.approx(9 * np.sqrt(2), abs=1)  # half as wide a view: twice as wide
+    assert stretched[:, 20].sum() == pytest.approx(9 / np.sqrt(2), abs=1)
+    assert stretched[20, 20]
+    np.testing.assert_array_equal(stretched, stretched[::-1, ::-1])
+
+
+def test_a_cast_changes_each_colour_by_its_own_factor():
+    image = np.full((1, 8, 8, 3), 100, np.uint8)
+    tinted = apply_plan(image, 0, still_plan(cast=[1.2, 1.0, 0.5]), np.random.default_rng(0))
+    np.testing.assert_array_equal(tinted[0, 0, 0], [120, 100, 50])
+
+
+def test_only_training_crops_are_stretched_and_tinted():
+    for regime in REGIMES:
+        plan = plan_of(regime)[1]
+        assert (plan.stretch == 1).all() and (plan.cast == 1).all()
+    fresh = augmentation_plan(500, np.random.default_rng(0))
+    assert (fresh.stretch != 1).all() and (fresh.cast != 1).all()
 
 
 def test_unknown_regimes_and_wrong_shares_are_refused(crops):

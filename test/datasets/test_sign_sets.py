@@ -157,3 +157,19 @@ def test_the_real_belgiumtsc_has_several_cameras(data_root):
         pytest.skip(f"no BelgiumTSC in {data_root}")
     lengths = [len(track.frames) for track in load_dataset("belgiumtsc", folder).tracks]
     assert np.median(lengths) == 3
+
+
+def test_a_part_of_gtsrb_can_be_asked_for(gtsrb):
+    whole = load_dataset("gtsrb", gtsrb)
+    shutil.rmtree(gtsrb / "00000")
+    part = load_dataset("gtsrb", gtsrb, partial=True)
+    assert part.class_names == whole.class_names
+    assert {track.label for track in part.tracks} == set(range(1, 43))
+
+
+def test_mirror_images_of_gtsrb_come_in_pairs(gtsrb):
+    mirrored = load_dataset("gtsrb", gtsrb).mirrored
+    assert len(mirrored) == 43
+    assert all(other is None or mirrored[other] == label for label, other in enumerate(mirrored))
+    assert mirrored[33] == 34  # turn right ahead, turn left ahead
+    assert mirrored[14] is None  # stop

@@ -72,3 +72,10 @@ def test_equal_seeds_split_alike_and_others_do_not():
 def test_impossible_splits_are_refused(options, message):
     with pytest.raises(InputError, match=message):
         split_tracks(make_trackset(frames=1), **options)
+
+
+def test_holding_a_class_out_leaves_the_split_of_the_others_as_it_is():
+    trackset = make_trackset(classes=4, tracks=10, frames=1)
+    whole, some = split_tracks(trackset, seed=3), split_tracks(trackset, holdout=(0, 2), seed=3)
+    for part in ("train", "validation", "test"):
+        assert ids(getattr(some, part)) < ids(getattr(whole, part))

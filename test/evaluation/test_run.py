@@ -60,6 +60,21 @@ def test_every_fuser_regime_length_and_number_of_networks_is_scored(watched, tmp
     json.dumps([evaluation.results, evaluation.ood, evaluation.switch, evaluation.comparisons])
 
 
+def test_every_draw_of_a_degraded_regime_counts_and_the_clean_one_has_one(watched, tmp_path):
+    options = Options(regimes=("clean", "hard"), lengths=(5,), fusers=FEW, draws=3, resamples=20)
+    selection = select_tracks(watched, make_trackset(classes=4, tracks=3, frames=8), "all")
+    evaluation = evaluate(watched, selection, options, tmp_path, Silent())
+    assert {regime: len(label) for regime, label in evaluation.labels.items()} == {"clean": 12, "hard": 36}
+    single = [
+        evaluate(watched, selection, replace(options, draws=1, seed=seed), tmp_path, Silent())
+        for seed in options.seeds("hard")
+    ]
+    for position, record in enumerate(evaluation.results):
+        parts = [own.results[position] for own in single]
+        wanted = np.mean([own["nll"] for own in parts]) if record["regime"] == "hard" else parts[0]["nll"]
+        assert record["nll"] == pytest.approx(wanted)
+
+
 def test_pool_against_itself_is_exactly_one(watched, tmp_path):
     options = Options(regimes=("hard",), lengths=(1, 10), fusers=FEW, resamples=20)
     selection = select_tracks(watched, make_trackset(classes=4, tracks=3, frames=12), "all")
@@ -117,6 +132,7 @@ def test_json_on_standard_output_is_nothing_but_json(watched, folders, tmp_path,
         (["--split", "test"], "--split all"),
         (["--ood-root", "somewhere"], "--ood-dataset"),
         (["--json", "no/such/folder/x.json"], "--json"),
+        (["--draws", "0"], "--draws"),
     ],
 )
 def test_a_wrong_word_is_answered_with_one_sentence_that_names_it(

@@ -6,7 +6,7 @@ import pytest
 
 from lla_fusion_ros.datasets import split_tracks
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.evaluation.selection import all_outside, select_tracks, without_training_tracks
+from lla_fusion_ros.evaluation.selection import all_outside, select_tracks
 from support.tiny_bundle import tiny_bundle
 from support.tiny_datasets import make_trackset
 
@@ -38,18 +38,6 @@ def test_the_test_split_of_other_data_is_refused():
     bundle = bundle_for(["class 0", "class 1"], digest="1" * 64)
     with pytest.raises(InputError, match="--split all"):
         select_tracks(bundle, make_trackset(), "test")
-
-
-def test_tracks_that_an_earlier_bundle_was_trained_on_are_left_out():
-    tracks = make_trackset(classes=4, tracks=10)
-    common = {"digest": tracks.digest, "fractions": [0.6, 0.2, 0.2], "split_seed": 0}
-    names = [f"class {label}" for label in range(4)]
-    earlier = bundle_for(names[1:], holdout=[0], **common)
-    selection = select_tracks(bundle_for(names, holdout=[], **common), tracks, "test")
-    kept = without_training_tracks(selection, tracks, earlier)
-    trained = {track.id for track in split_tracks(tracks, [0], (0.6, 0.2, 0.2), 0).train.tracks}
-    assert {t.id for t in kept.inside.tracks} == {t.id for t in selection.inside.tracks} - trained
-    assert 0 < len(kept.inside.tracks) < len(selection.inside.tracks)
 
 
 def test_data_without_a_common_class_is_refused_by_name():

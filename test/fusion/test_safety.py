@@ -48,13 +48,13 @@ def test_extreme_logits_and_features_stay_finite(name, logit) -> None:
     logits = np.zeros((1, 2, 3))
     logits[0, 0, 1], logits[0, 1, 2] = logit, -logit
     state = fuser.initial(1)
-    for scale in (0.0, 1e-300, logit):
+    for scale in (0.0, 1e-300, 1e-157, logit):
         state = fuser.update(state, Views(logits, np.full((1, 2, 4), scale)))
         check_pmf(fuser.predict(state))
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("classes", [2, 43, 300])
+@pytest.mark.parametrize("classes", [2, 43, 1000])
 def test_any_number_of_classes_works(name, classes) -> None:
     posterior = make_posterior(networks=1, classes=classes, features=3)
     fuser = make_fuser(name, posterior, window=2)
@@ -70,6 +70,23 @@ def test_single_and_double_precision_views_agree(name) -> None:
     small = Views(views.logits.astype(np.float32), views.features.astype(np.float32))
     results = [fuser.predict(fuser.update(fuser.initial(3), part)) for part in (views, small)]
     np.testing.assert_allclose(results[0], results[1], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=5, deadline=None)
+@given(noise=st.sampled_from([0.0, 1e-300, 1e-15, 1e-10, 1e-6]), seed=st.integers(0, 1000))
+def test_views_that_are_copies_or_almost_copies_of_each_other_stay_finite(name, noise, seed) -> None:
+    """R of such views is singular or has a condition of up to 1e20; a parked vehicle sees little else."""
+    posterior = make_posterior(networks=2, classes=3, features=4, cross=seed % 2 == 1)
+    fuser = make_fuser(name, posterior, window=3)
+    rng = np.random.default_rng(seed)
+    crop = make_views(posterior, 1, seed)
+    state = fuser.initial(1)
+    for _ in range(6):
+        logits = crop.logits * (1 + noise * rng.choice([-1.0, 1.0], size=crop.logits.shape))
+        features = crop.features * (1 + noise * rng.choice([-1.0, 1.0], size=crop.features.shape))
+        state = fuser.update(state, Views(logits, features))
+        check_pmf(fuser.predict(state))
 
 
 def bad_views(kind: str, good: Views) -> Views:

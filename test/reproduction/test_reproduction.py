@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from lla_fusion_ros.cli.main import main
+from lla_fusion_ros.cli.reproduce import print_table
 from lla_fusion_ros.reproduction import experiments
 from lla_fusion_ros.reproduction.methods import fit_methods
 from lla_fusion_ros.reproduction.outputs import Images, record
@@ -99,7 +100,24 @@ def test_the_verb_prints_and_writes_the_table(tmp_path, monkeypatch, capsys):
     assert [row["method"] for row in document["table"]][:2] == ["temperature_scaling", "deep_ensemble"]
     assert (tmp_path / "figures" / "evidence-mnist-entropy.png").is_file()
     printed = capsys.readouterr().out
-    assert "fusion_cross" in printed and "table 2" in printed
+    assert "fusion cross" in printed and "table 2" in printed
+
+
+def test_the_printed_table_is_whole_on_80_columns(recorded, methods, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    table = summary("mnist", {0: seed_scores(recorded, methods)}, methods)
+    print_table({"table": table, "experiment": "mnist", "networks": 3, "epochs": 15, "seeds": [0]})
+    printed = capsys.readouterr().out
+    assert "…" not in printed and max(map(len, printed.splitlines())) <= 80
+    assert all(word in printed for word in ("acc.", "brier", "paper", "auroc", "scaling", "ensemble"))
+
+
+def test_a_temperature_on_the_fused_pmf_lowers_its_nll_where_it_was_fitted(recorded, methods):
+    plain, scaled = (
+        seed_scores(replace(recorded, test=recorded.validation), {key: methods[key]})[key]
+        for key in ("fusion", "fusion_scaled")
+    )
+    assert scaled["nll"] <= plain["nll"] + 1e-6 and scaled["accuracy"] == plain["accuracy"]
 
 
 def test_a_missing_data_set_is_named_with_the_way_to_get_it(tmp_path, capsys):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lla_fusion_ros.stream.pairing import StampMatcher
+from lla_fusion_ros.stream.pairing import STEP_BACK, StampMatcher
 
 
 def test_equal_stamps_are_paired_in_whichever_order_they_come():
@@ -57,3 +57,39 @@ def test_every_order_of_arrival_gives_the_same_pairs(arrivals):
         if pair:
             pairs.append(pair)
     assert sorted(pairs) == [(stamp, stamp) for stamp in range(0, 60, 10)]
+
+
+def test_of_two_equally_near_messages_the_latest_arrival_is_taken():
+    matcher = StampMatcher(0, depth=4)
+    matcher.add_first(10, "image of the first run")
+    matcher.add_first(10, "image of the second run")
+    assert matcher.add_second(10, "boxes") == ("image of the second run", "boxes")
+
+
+def test_a_stream_that_steps_back_forgets_what_waits_from_the_time_ahead():
+    matcher = StampMatcher(0, depth=4)
+    matcher.add_first(100 * STEP_BACK, "old image")
+    matcher.add_second(101 * STEP_BACK, "old boxes")
+    for stamp in (5, 6):
+        assert matcher.add_first(stamp, f"image {stamp}") is None
+        assert matcher.add_second(stamp, "boxes") == (f"image {stamp}", "boxes")
+    assert (matcher.unpaired_first, matcher.unpaired_second, matcher.waiting) == (1, 1, (0, 0))
+    assert matcher.add_second(100 * STEP_BACK, "boxes of the new time") is None
+
+
+def test_a_single_unset_stamp_costs_no_good_message_its_partner():
+    matcher = StampMatcher(0, depth=4)
+    for stamp in (100 * STEP_BACK, 0, 101 * STEP_BACK):
+        assert matcher.add_first(stamp, stamp) is None
+    for stamp in (100 * STEP_BACK, 0, 101 * STEP_BACK):
+        assert matcher.add_second(stamp, "boxes") == (stamp, "boxes")
+
+
+def test_boxes_that_lag_far_behind_the_images_are_paired():
+    matcher = StampMatcher(0, depth=100)
+    for stamp in range(0, 50 * STEP_BACK, STEP_BACK):
+        matcher.add_first(stamp, stamp)
+    assert [matcher.add_second(stamp, "boxes") for stamp in (0, STEP_BACK)] == [
+        (0, "boxes"),
+        (STEP_BACK, "boxes"),
+    ]

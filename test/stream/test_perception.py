@@ -251,3 +251,28 @@ def test_the_pmf_of_a_view_is_the_mean_over_networks(perception):
     np.testing.assert_allclose(
         view_pmf(fused.frame), (powers / powers.sum(-1, keepdims=True)).mean(1), atol=1e-12
     )
+
+
+def test_a_frame_that_raises_costs_only_itself_and_is_told(bundle):
+    told = []
+    perception = Perception(bundle, Classifier(bundle, "cpu"), ["left", "right"], on_error=told.append)
+    cut, update = perception.classify._prepare, perception.fuse.engine.update
+
+    def prepare(frame):
+        if frame.header.stamp == START + 1:
+            raise RuntimeError("a fault in the networks")
+        return cut(frame)
+
+    def fuse(observation):
+        if observation.stamp == START + 2:
+            raise RuntimeError("a fault in fusion")
+        return update(observation)
+
+    perception.classify._prepare, perception.fuse.engine.update = prepare, fuse
+    for step, camera in enumerate(["left", "left", "right", "right"]):
+        send(perception, camera, START + step, ids=(f"{camera} {step}", "b"))
+    assert [fused.frame.header.stamp for fused in perception.step()] == [START, START + 3]
+    assert [str(error) for error in told] == ["a fault in the networks", "a fault in fusion"]
+    for camera in ("left", "right"):
+        assert perception.tally.of(camera)["dropped_internal_error"] == 1
+        assert perception.tally.of(camera)["unused_frames"] == 1

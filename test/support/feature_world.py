@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lla_fusion_ros.fusion import make_fuser
+from lla_fusion_ros.fusion.base import Fuser
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.views import Views
+from lla_fusion_ros.warnings.model import WarningModel
 
 NETWORKS, CLASSES, WIDTH = 3, 5, 12
 STRANGE = 4  # kinds of objects outside the classes
@@ -72,3 +75,19 @@ class FeatureWorld:
         pmf = powers / powers.sum(axis=-1, keepdims=True)
         blocks = np.einsum("ncm,ncd,nce->cmde", pmf * (1 - pmf), phi, phi) + np.eye(WIDTH + 1)
         return EnsemblePosterior(np.linalg.cholesky(blocks), 1.0)
+
+
+class WorldModel:
+    """What a bundle offers the engine, from a world without images."""
+
+    def __init__(self, world: FeatureWorld, warnings: WarningModel | None, default_fuser: str) -> None:
+        self._world, self._warnings, self._default = world, warnings, default_fuser
+
+    def posterior(self) -> EnsemblePosterior:
+        return self._world.posterior
+
+    def fuser(self, name: str | None = None, window: int = 30) -> Fuser:
+        return make_fuser(name or self._default, self._world.posterior, window=window)
+
+    def warning_model(self) -> WarningModel | None:
+        return self._warnings

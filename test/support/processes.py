@@ -63,6 +63,10 @@ class RosProcess:
         except AssertionError as error:
             raise AssertionError(f"{error}; its log:\n{self.log}") from None
 
+    def expect_end(self) -> None:
+        """It may end by itself from now on."""
+        self._stopping = True
+
     def wait(self, timeout: float = DEFAULT_TIMEOUT) -> int:
         """Wait for an end that is expected (a script that finishes); returns the exit code."""
         self._stopping = True

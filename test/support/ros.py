@@ -178,8 +178,8 @@ def ros_process(
         name: str | None = None,
         env: Mapping[str, str] | None = None,
     ) -> RosProcess:
-        ros_arguments = _ros_arguments(params or {}, remap or {})
-        command = python_command(target, [*arguments, *ros_arguments])
+        words = ros_arguments(params or {}, remap or {})
+        command = python_command(target, [*arguments, *words])
         label = name or f"process {len(_ros_processes) + 1}"
         log_path = tmp_path / f"{len(_ros_processes) + 1}_{label.replace('/', '_').replace(' ', '_')}.log"
         process = RosProcess(command, label, log_path, child_environment(env))
@@ -207,7 +207,8 @@ def ros_graph(ros_domain: int, _ros_processes: list[RosProcess]) -> Iterator[Ros
     rclpy.try_shutdown()
 
 
-def _ros_arguments(params: Mapping[str, Any], remap: Mapping[str, str]) -> list[str]:
+def ros_arguments(params: Mapping[str, Any], remap: Mapping[str, str]) -> list[str]:
+    """Parameters and remaps as words of a command line."""
     words: list[str] = []
     for key, value in params.items():
         words += ["-p", f"{key}:={_as_yaml(value)}"]

@@ -1,5 +1,7 @@
 """Training: it learns, it repeats, it survives being killed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -48,6 +50,22 @@ def test_networks_learn_the_toy_classes(data):
     with torch.no_grad():
         hits = members[0](images).argmax(1).numpy() == data.labels
     assert hits.mean() > 0.9
+
+
+def test_signs_are_mirrored_to_the_class_their_mirror_image_shows(data):
+    plain = replace(data, images=data.images.copy(), mirrored=np.array([1, 0, -1]))
+    plain.images[:, :, : data.images.shape[2] // 2] = 0  # the left half is dark in all of them
+    plain.images[:, :, data.images.shape[2] // 2 :] = 200
+    still = _settings(clean=1.0, hard=0.0, outliers=0.0)
+    turned = {0: 0, 1: 0, 2: 0}
+    counts = np.zeros(3, int)
+    for crops, labels in epoch_batches(plain, still, (0, 0, 0)):
+        mirrored = crops[:, :, :4].float().mean((1, 2, 3)) > crops[:, :, -4:].float().mean((1, 2, 3))
+        counts += np.bincount(labels, minlength=3)
+        for label in turned:
+            turned[label] += int(mirrored[labels == label].sum())
+    assert turned[2] == 0
+    assert 0 < turned[0] < counts[0] and 0 < turned[1] < counts[1]
 
 
 def test_equal_seeds_give_equal_networks_and_members_differ(data):

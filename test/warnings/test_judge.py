@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lla_fusion_ros.settings import FusionSettings
-from lla_fusion_ros.warnings.judge import LIFE, levels, raised_reasons, shares_of
+from lla_fusion_ros.warnings.judge import LIFE, levels, raised_reasons
 from lla_fusion_ros.warnings.monitor import Findings
 from lla_fusion_ros.warnings.verdict import Level
 
@@ -16,8 +16,7 @@ NOTHING = np.zeros((1, 3), bool)
 
 
 def findings(familiarity: float = 1.0, consistency: float = 1.0, agreement: float = 1.0) -> Findings:
-    shares = (np.array([value]) for value in (familiarity, consistency, agreement))
-    return Findings(np.zeros(1), np.zeros(1), *shares)
+    return Findings(np.array([[0.0, 0.0, familiarity, consistency, agreement]]))
 
 
 def raised(found: Findings, views: int = 10, warned: np.ndarray = NOTHING) -> list[bool]:
@@ -63,4 +62,4 @@ def test_ten_times_rarer_is_an_error_and_a_switch_always_is() -> None:
         (findings(consistency=0.009), Level.ERROR),
     ):
         now = raised_reasons(found, np.array([10]), NOTHING, RULES)
-        assert levels(now, shares_of(found), RULES)[0] == level
+        assert levels(now, found.shares, RULES)[0] == level

@@ -57,8 +57,21 @@ def test_unit_features_ignore_their_scale_and_the_bias() -> None:
     features = np.random.default_rng(0).normal(size=(2, 3, 5))
     scaled = features * np.array([2.0, 5.0, 0.1])[:, None]
     scaled[..., -1] = 77.0
-    np.testing.assert_allclose(scores.unit_features(scaled), scores.unit_features(features))
-    np.testing.assert_allclose(np.linalg.norm(scores.unit_features(features), axis=1), 1.0)
+    units = []
+    for array in (features, scaled):
+        plain = scores.plain_features(array)
+        units.append(scores.unit_features(plain, scores.lengths(plain)))
+    np.testing.assert_allclose(units[1], units[0], rtol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(units[0], axis=1), 1.0, rtol=1e-6)
+
+
+def test_absurd_features_keep_every_distance_finite() -> None:
+    plain = scores.plain_features(np.full((1, 2, 4), 1e30))
+    assert np.isfinite(scores.lengths(plain)).all()
+    assert np.isfinite(scores.unit_features(plain, scores.lengths(plain))).all()
+    square = np.broadcast_to(np.eye(3, dtype=np.float32), (2, 3, 3))
+    assert np.isfinite(scores.class_distance(plain, square, square)).all()
+    assert np.isfinite(scores.residual_norm(plain, np.zeros((2, 3), np.float32), square)).all()
 
 
 def test_class_distance_is_the_mahalanobis_distance_to_the_nearest_class() -> None:
@@ -69,14 +82,16 @@ def test_class_distance_is_the_mahalanobis_distance_to_the_nearest_class() -> No
     expected = [
         min(mahalanobis(row[0, :-1], mean, np.linalg.inv(covariance)) for mean in means) for row in probe
     ]
-    found = scores.class_distance(probe, whitening[None], (means @ whitening)[None])
+    found = scores.class_distance(probe[..., :-1], whitening[None], (means @ whitening)[None])
     np.testing.assert_allclose(found, expected)
 
 
 def test_residual_norm_is_what_lies_outside_the_principal_subspace() -> None:
     features = np.array([[[3.0, 4.0, 12.0, 1.0]]])
     residual = np.eye(3)[None, :, 1:]  # the first direction is the principal one
-    assert scores.residual_norm(features, np.zeros((1, 3)), residual)[0] == pytest.approx(np.hypot(4, 12))
+    assert scores.residual_norm(features[..., :-1], np.zeros((1, 3)), residual)[0] == pytest.approx(
+        np.hypot(4, 12)
+    )
 
 
 def test_information_is_that_of_the_cloud() -> None:

@@ -1,0 +1,101 @@
+"""The few numpy calls of a frame give what the plain formulas give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax, logsumexp, softmax
+
+from lla_fusion_ros.bench.workload import random_posterior
+from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.fusion.base import place_of
+from lla_fusion_ros.fusion.measure import LOWEST_LOGIT, MeasuredViews, measured
+from lla_fusion_ros.views import Views
+from lla_fusion_ros.warnings.watch import DUE
+
+POSTERIOR = random_posterior(3, 7, 40)
+
+
+def views(count: int, dtype: type = np.float32, logit: float = 3.0, feature: float = 1.0) -> MeasuredViews:
+    rng = np.random.default_rng(count)
+    logits = logit * rng.normal(size=(count, 3, 7))
+    features = feature * rng.normal(size=(count, 3, 40))
+    return measured(Views(logits.astype(dtype), features.astype(dtype)), POSTERIOR)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("logit", [3.0, 2000.0])
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_what_a_view_tells_is_what_the_plain_formulas_say(count, logit, dtype) -> None:
+    found = views(count, dtype, logit)
+    exact = found.logits.astype(np.float64)
+    z = np.maximum(exact - exact.max(axis=-1, keepdims=True), LOWEST_LOGIT)
+    p, mean = softmax(z, axis=-1), softmax(z, axis=-1).mean(axis=1)
+    each = -(p * np.where(p > 0, log_softmax(z, axis=-1), 0.0)).sum(axis=-1)
+    whole = -(mean * np.log(np.maximum(mean, 1e-300))).sum(axis=-1)
+    centred = z - z.mean(axis=-1, keepdims=True)
+    norms = np.linalg.norm(found.features.astype(np.float64), axis=-1)
+    expected = {
+        "shifted": z,
+        "centred": centred,
+        "pmf": p,
+        "log_pmf": log_softmax(z, axis=-1),
+        "mean_pmf": mean,
+        "mean_centred": centred.mean(axis=1),
+        "entropy": whole,
+        "network_entropy": each,
+        "disagreement": np.maximum(whole - each.mean(axis=1), 0.0),
+        "energy": logsumexp(centred, axis=-1).mean(axis=1),
+        "top": mean.argmax(axis=-1),
+        "feature_norm": np.log(norms).mean(axis=1),
+    }
+    for name, value in expected.items():
+        np.testing.assert_allclose(getattr(found, name), value, rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+def test_variances_in_single_precision_are_those_in_double_however_many_views() -> None:
+    many = views(150)  # more than are taken at a time
+    np.testing.assert_allclose(many.laplace_variance, POSTERIOR.variance(many.features), rtol=1e-5)
+    under = POSTERIOR.with_prior(1e-3).with_temperature(1.0).variance(many.features)
+    np.testing.assert_allclose(many.variance_under(1e-3), under, rtol=1e-5)
+    of_top = POSTERIOR.variance(many.features)[np.arange(150), :, many.top]
+    np.testing.assert_allclose(many.top_variance(), of_top, rtol=1e-9)
+
+
+def test_one_variance_after_another_does_not_disturb_the_first() -> None:
+    first, second = POSTERIOR.single_variance(views(4).features), views(9).features
+    kept = first.copy()
+    POSTERIOR.single_variance(second)
+    np.testing.assert_array_equal(first, kept)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("field", ["logits", "features"])
+def test_a_number_that_is_not_finite_is_found_wherever_it_stands(field, bad) -> None:
+    for place in ((0, 0, 0), (1, 2, 6), (1, 2, -1)):
+        good = views(2)
+        arrays = {"logits": good.logits.copy(), "features": good.features.copy()}
+        arrays[field][place] = bad
+        with pytest.raises(InputError, match=field):
+            measured(Views(**arrays), POSTERIOR)
+
+
+def test_huge_but_finite_numbers_are_bounded() -> None:
+    huge = views(3, np.float64, logit=1e307, feature=1e200)
+    assert huge.shifted.min() >= LOWEST_LOGIT
+    assert np.isfinite(huge.feature_norm).all() and np.isfinite(huge.laplace_variance).all()
+
+
+@pytest.mark.parametrize("rows", [[3], [3, 4], [2, 3, 4, 5], [5, 4], [1, 3], [0, 2, 1, 3], []])
+def test_rows_that_follow_each_other_are_taken_as_a_slice_and_others_as_they_are(rows) -> None:
+    array = np.arange(20).reshape(10, 2)
+    chosen = np.array(rows, np.intp)
+    np.testing.assert_array_equal(array[place_of(chosen)], array[chosen])
+    assert isinstance(place_of(chosen), slice) == (rows in ([3], [3, 4], [2, 3, 4, 5]))
+
+
+def test_tracks_are_asked_about_ever_more_rarely_but_never_forgotten() -> None:
+    due = np.flatnonzero(DUE)
+    assert due[:12].tolist() == [0, 1, 2, 3, 4, 5, 10, 15, 20, 25, 30, 35]
+    gaps = np.diff(due[due >= 5])
+    assert gaps.max() == 30 and (gaps[due[due >= 5][:-1] < 55] == 5).all()
