@@ -1,10 +1,10 @@
-"""Offline replay and the live node give the same numbers, in the same order, from the same bag."""
+"""Offline replay and the live node give the same numbers from the same frames in the same order."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from replay.scenes import STEP, write_scene
+from replay.scenes import STEP, reorder_scene, write_scene
 
 from support.tiny_bundle import tiny_bundle
 
@@ -52,12 +52,16 @@ def test_the_live_node_and_the_replay_publish_the_same(ros_graph, ros_process, t
     ros_graph.spin_until(lambda: recorder.log.count('"event":"fused"') == 2 * FRAMES, what="all fused frames")
     assert recorder.stop() == 0
 
+    live = fused_classes(tmp_path / "live")
+    order = [(each.header.frame_id, each.header.stamp) for each in live]
+    assert len(live) == 2 * FRAMES == len(set(order))
+    # DDS keeps the order of one camera, not that of frames of two; the replay gets the one that was live.
+    in_order = [(frame_id.removesuffix("_optical"), stamp) for frame_id, stamp in order]
+    as_arrived = reorder_scene(drive, tmp_path / "as arrived", in_order)
     bundle = load_bundle(tmp_path / "tiny.safetensors")
     wanted = Wanted(table=False, report=False)
-    replay_to_folder(drive, bundle, tmp_path / "offline", ReplayOptions(), wanted)
-    live, offline = fused_classes(tmp_path / "live"), fused_classes(tmp_path / "offline" / FUSED_BAG)
-    assert len(live) == len(offline) == 2 * FRAMES
-    order = [(each.header.frame_id, each.header.stamp) for each in live]
+    replay_to_folder(as_arrived, bundle, tmp_path / "offline", ReplayOptions(), wanted)
+    offline = fused_classes(tmp_path / "offline" / FUSED_BAG)
     assert order == [(each.header.frame_id, each.header.stamp) for each in offline]
     for one, other in zip(live, offline, strict=True):
         assert one.ids == other.ids

@@ -44,7 +44,9 @@ def variants(bundle: Bundle, validation: TrackViews) -> Iterator[Variant]:
     posterior = bundle.posterior()
     measured = measure_tracks(posterior, validation)
     yield "`pool`", "pool", dict(fit_fuser("pool", posterior, measured))
-    tracks = FitTracks(validation.logits, validation.features, validation.steps, validation.label)
+    tracks = FitTracks(
+        validation.logits, validation.features, validation.steps, validation.label, validation.source
+    )
 
     def learned(**options: Any) -> dict[str, Any]:
         return dict(fit_reliable_pool(posterior, tracks, **options))

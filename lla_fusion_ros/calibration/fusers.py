@@ -12,6 +12,7 @@ from lla_fusion_ros.calibration.trackviews import TrackViews
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views, pmf_along
 from lla_fusion_ros.fusion.base import BaseFuser, FitTracks, Fuser, Scalar, Values
+from lla_fusion_ros.fusion.fitting.objective import chance_of_an_error
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.metrics import nll
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
@@ -43,20 +44,19 @@ class MeasuredTracks:
         return float(np.mean([nll(pmf, self.labels(length)) for length, pmf in results.items()]))
 
     def loss(self, fuser: Fuser, lengths: Sequence[int] = LENGTHS) -> float:
-        """The NLL with Platt's smoothed targets: among n + 2 predictions one may be of another class.
-
-        Where all n are right, the plain NLL falls for ever as the pmf gets sharper, and the first wrong track
-        on the road would be wrong with certainty. Where some are wrong, the smoothing hardly changes the fit.
-        """
+        """The NLL where the truth gets 1 - `chance_of_an_error`; the other classes share the rest."""
         results = self.fused(fuser, lengths)
-        wrong = 1.0 / (sum(map(len, results.values())) + 2)
-        losses = []
-        for length, pmf in results.items():
-            log_pmf = np.log(np.maximum(pmf, 1e-12))
-            right = log_pmf[np.arange(len(pmf)), self.labels(length)]
-            others = (log_pmf.sum(axis=1) - right) / (pmf.shape[1] - 1)
-            losses.append(-((1 - wrong) * right + wrong * others).mean())
+        wrong = chance_of_an_error(len(np.unique(self.tracks.source)))
+        losses = [smoothed_losses(pmf, self.labels(length), wrong).mean() for length, pmf in results.items()]
         return float(np.mean(losses))
+
+
+def smoothed_losses(pmf: np.ndarray, label: np.ndarray, wrong: float) -> np.ndarray:
+    """Negative log-likelihood of each row where the truth gets 1 - `wrong`; 0 gives the plain one.  [rows]"""
+    log_pmf = np.log(np.maximum(pmf, 1e-12))
+    right = log_pmf[np.arange(len(pmf)), label]
+    others = (log_pmf.sum(axis=1) - right) / (pmf.shape[1] - 1)
+    return -((1 - wrong) * right + wrong * others)
 
 
 def measure_tracks(posterior: EnsemblePosterior, tracks: TrackViews) -> MeasuredTracks:
@@ -80,11 +80,15 @@ def fit_fuser(
     plain = measured.tracks
     own_fit = getattr(kind, "fit", None)
     if own_fit is not None:
-        return dict(own_fit(posterior, FitTracks(plain.logits, plain.features, plain.steps, plain.label)))
+        return dict(own_fit(posterior, _for_own_fit(plain)))
     fixed = {"prior": weight_prior} if weight_prior is not None and "prior" in kind.options else {}
     if not kind.scalars:
         return dict(fixed)
     return dict(_search(kind, posterior, measured, lengths, fixed))
+
+
+def _for_own_fit(tracks: TrackViews) -> FitTracks:
+    return FitTracks(tracks.logits, tracks.features, tracks.steps, tracks.label, tracks.source)
 
 
 def fit_weight_prior(posterior: EnsemblePosterior, tracks: MeasuredTracks) -> float:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 
+from lla_fusion_ros.calibration.fusers import smoothed_losses
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views, pmf_along
 from lla_fusion_ros.fusion.base import FitTracks
-from lla_fusion_ros.fusion.fitting.objective import scored_pairs
+from lla_fusion_ros.fusion.fitting.objective import scored_pairs, smoothed_nll
 from support.tiny_posterior import make_posterior
 
 TRACKS, STEPS, CLASSES, FEATURES = 120, 10, 4, 6
@@ -76,8 +78,31 @@ def test_padding_and_tracks_outside_the_classes_do_not_count() -> None:
 
 def test_no_labelled_track_is_an_error_that_says_so() -> None:
     try:
-        scored_pairs(np.array([3]), np.array([-1]), 3)
+        scored_pairs(FitTracks(np.zeros((1, 3, 1, 2)), np.zeros((1, 3, 1, 2)), np.array([3]), np.array([-1])))
     except InputError as error:
         assert "no validation track" in str(error)
     else:
         raise AssertionError("an unlabelled set was accepted")
+
+
+def test_the_loss_of_gradient_fits_is_that_of_the_searches() -> None:
+    tracks = FitTracks(*make_tracks(2, np.array([1.0, 1.0])), source=np.arange(TRACKS) // 3)
+    scored = scored_pairs(tracks)
+    assert scored.wrong == 1 / (TRACKS // 3 + 2)
+    scores = np.random.default_rng(0).normal(size=(len(scored.label), CLASSES))
+    pmf = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    expected = smoothed_losses(pmf, scored.label.numpy(), scored.wrong).mean()
+    assert abs(float(smoothed_nll(torch.from_numpy(scores), scored)) - expected) < 1e-12
+
+
+def test_a_fit_on_tracks_that_are_all_right_stays_as_unsure_as_their_number_allows() -> None:
+    posterior = make_posterior(2, CLASSES, FEATURES)
+    logits, features, steps, label = make_tracks(2, np.array([0.1, 0.1]))
+    for name in ("reliability", "reliable_pool"):
+        values = fusers()[name].fit(posterior, FitTracks(logits, features, steps, label))  # type: ignore[attr-defined]
+        fuser = make_fuser(name, posterior, values)
+        views = flat_views(posterior, logits, features)
+        last = pmf_along(fuser, views, STEPS)[:, -1]
+        top = last.max(axis=1)
+        assert (last.argmax(axis=1) == label).all()
+        assert 0.1 / (TRACKS + 2) < (1 - top).mean() < 10 / (TRACKS + 2)

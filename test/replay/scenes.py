@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import cv2
 import numpy as np
 
+from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.writer import BagWriter
 from lla_fusion_ros.wire.cdr import Header
 from lla_fusion_ros.wire.contract import COMPRESSED_IMAGE, DETECTIONS, IMAGE
@@ -59,4 +61,17 @@ def write_scene(
             writer.add(f"/{camera}/detections", DETECTIONS)
         for time, topic, data in sorted(messages, key=lambda message: message[0]):
             writer.write(topic, time, data)
+    return path
+
+
+def reorder_scene(scene: Path, path: Path, order: Sequence[tuple[str, int]]) -> Path:
+    """The bag of `write_scene` with its frames, named by camera and stamp, recorded in another order."""
+    with Bag(scene) as bag, BagWriter(path) as writer:
+        messages = list(bag.messages())
+        for topic, kind in {message.topic: message.type for message in messages}.items():
+            writer.add(topic, kind)
+        for place, (camera, stamp) in enumerate(order):
+            for message in messages:
+                if message.topic.startswith(f"/{camera}/") and message.time == stamp:
+                    writer.write(message.topic, START + place * STEP, message.data)
     return path

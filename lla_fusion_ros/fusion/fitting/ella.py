@@ -7,7 +7,7 @@ import torch
 
 from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.fusion.base import FitTracks, Value
-from lla_fusion_ros.fusion.fitting.objective import minimise, nll, scored_pairs
+from lla_fusion_ros.fusion.fitting.objective import minimise, scored_pairs, smoothed_nll
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
 MOST_TRACKS = 200  # the variance of a fused view costs O(CMD^2); a handful of coefficients needs no more
@@ -16,8 +16,9 @@ MOST_TRACKS = 200  # the variance of a fused view costs O(CMD^2); a handful of c
 def fit_ella(posterior: EnsemblePosterior, tracks: FitTracks) -> dict[str, Value]:
     """Least NLL of the closed-form pmf over ln w_c, gamma and delta (see `Ella`)."""
     chosen = np.random.default_rng(0).permutation(np.flatnonzero(tracks.label >= 0))[:MOST_TRACKS]
-    logits, features = tracks.logits[chosen], tracks.features[chosen]
-    scored = scored_pairs(tracks.steps[chosen], tracks.label[chosen], logits.shape[1])
+    tracks = tracks.take(chosen)
+    logits, features = tracks.logits, tracks.features
+    scored = scored_pairs(tracks)
     views = flat_views(posterior, logits, features)
     shape = logits.shape[:3]
     entropies = _tensor(views.network_entropy).reshape(shape)
@@ -47,7 +48,7 @@ def fit_ella(posterior: EnsemblePosterior, tracks: FitTracks) -> dict[str, Value
         )  # networks as independent: the gradient of the cross terms is dear
         shifted = mean - mean.amax(dim=1, keepdim=True)
         penalty = 1e-3 * (coefficients**2).sum()
-        return nll(shifted / torch.sqrt(1.0 + torch.pi / 8.0 * spread), scored.label) + penalty
+        return smoothed_nll(shifted / torch.sqrt(1.0 + torch.pi / 8.0 * spread), scored) + penalty
 
     minimise(loss, [coefficients], iterations=30)
     fitted = coefficients.detach().numpy()

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.fusion.base import FitTracks
 
 LENGTHS = (1, 2, 3, 5, 10, 20, 30)  # numbers of views at which tracks are scored, all counted alike
 
@@ -21,16 +22,28 @@ class Scored:
         track, step: where in [tracks, steps] the pmf is read (step = length - 1).   [pairs]
         label: the class that holds there.                                           [pairs]
         valid: which views exist, the others are padding.                    [tracks, steps]
+        wrong: the probability that goes to the other classes (see `chance_of_an_error`).
     """
 
     track: torch.Tensor
     step: torch.Tensor
     label: torch.Tensor
     valid: torch.Tensor
+    wrong: float
 
 
-def scored_pairs(steps: np.ndarray, label: np.ndarray, longest: int) -> Scored:
+def chance_of_an_error(objects: int) -> float:
+    """What fits take as the least rate of errors that `objects` tracks can show: one among n + 2 (Platt).
+
+    Where all n are right, the plain NLL falls for ever as the pmf gets sharper, and the first wrong track on
+    the road would be wrong with certainty. One object at several lengths, in several regimes, is one witness.
+    """
+    return 1.0 / (objects + 2)
+
+
+def scored_pairs(tracks: FitTracks) -> Scored:
     """Every length of LENGTHS that a track reaches; tracks outside the classes (label -1) are left out."""
+    steps, label, longest = tracks.steps, tracks.label, tracks.logits.shape[1]
     pairs = [
         (track, length - 1)
         for track in np.flatnonzero(label >= 0)
@@ -46,6 +59,7 @@ def scored_pairs(steps: np.ndarray, label: np.ndarray, longest: int) -> Scored:
         torch.from_numpy(step),
         torch.from_numpy(label[track].astype(np.int64)),
         torch.from_numpy(valid),
+        chance_of_an_error(len(np.unique(track if tracks.source is None else tracks.source[track]))),
     )
 
 
@@ -60,9 +74,11 @@ def standardised(signs: np.ndarray, scored: Scored) -> tuple[torch.Tensor, np.nd
     return torch.from_numpy(standard.reshape(*scored.valid.shape, -1)), center, scale
 
 
-def nll(scores: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
-    """Mean negative log-likelihood of softmax(scores).  [pairs, classes], [pairs]"""
-    return torch.nn.functional.cross_entropy(scores, label)
+def smoothed_nll(scores: torch.Tensor, scored: Scored) -> torch.Tensor:
+    """Mean NLL of softmax(scores), the truth given 1 - `scored.wrong`.  [pairs, classes]"""
+    classes = scores.shape[1]
+    smoothing = scored.wrong * classes / (classes - 1)  # torch's is spread over all classes, the true one too
+    return torch.nn.functional.cross_entropy(scores, scored.label, label_smoothing=smoothing)
 
 
 def minimise(

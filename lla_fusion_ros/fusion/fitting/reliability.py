@@ -9,7 +9,7 @@ import torch
 
 from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.fusion.base import FitTracks, Value
-from lla_fusion_ros.fusion.fitting.objective import minimise, nll, scored_pairs, standardised
+from lla_fusion_ros.fusion.fitting.objective import minimise, scored_pairs, smoothed_nll, standardised
 from lla_fusion_ros.fusion.quality import QUALITY, quality
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
@@ -26,7 +26,7 @@ def fit_reliability(
 
     `signs` are those with a coefficient, the others get none; `prior` is that of the variance among them.
     """
-    scored = scored_pairs(tracks.steps, tracks.label, tracks.logits.shape[1])
+    scored = scored_pairs(tracks)
     views = flat_views(posterior, tracks.logits, tracks.features)
     standard, center, scale = standardised(quality(views, prior=prior), scored)
     used = torch.tensor([float(name in signs) for name in QUALITY], dtype=torch.float64)
@@ -39,7 +39,8 @@ def fit_reliability(
         total = weight.cumsum(dim=1)[scored.track, scored.step]
         evidence = (weight[..., None] * centred).cumsum(dim=1)[scored.track, scored.step]
         growth = total ** power[0].clamp(0.0, 1.0) * torch.exp(-power[1])
-        return nll(evidence / total[:, None] * growth[:, None], scored.label) + RIDGE * (theta**2).sum()
+        scores = evidence / total[:, None] * growth[:, None]
+        return smoothed_nll(scores, scored) + RIDGE * (theta**2).sum()
 
     minimise(loss, [theta, power])
     a, b = power.detach().numpy()

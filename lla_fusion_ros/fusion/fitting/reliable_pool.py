@@ -9,7 +9,7 @@ import torch
 
 from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.fusion.base import FitTracks, Value
-from lla_fusion_ros.fusion.fitting.objective import minimise, nll, scored_pairs, standardised
+from lla_fusion_ros.fusion.fitting.objective import minimise, scored_pairs, smoothed_nll, standardised
 from lla_fusion_ros.fusion.fitting.reliability import RIDGE
 from lla_fusion_ros.fusion.pool import FLOOR
 from lla_fusion_ros.fusion.quality import QUALITY, quality
@@ -33,7 +33,7 @@ def fit_reliable_pool(
     The ridge spares the coefficient of entropy: what it shrinks towards is `pool`, not equal weights.
     `signs` are those with a coefficient, the others get none; `prior` is that of the variance among them.
     """
-    scored = scored_pairs(tracks.steps, tracks.label, tracks.logits.shape[1])
+    scored = scored_pairs(tracks)
     views = flat_views(posterior, tracks.logits, tracks.features)
     standard, center, scale = standardised(quality(views, prior=prior), scored)
     used = torch.tensor([float(name in signs) for name in QUALITY], dtype=torch.float64)
@@ -54,7 +54,7 @@ def fit_reliable_pool(
         mass = (weight[..., None] * pmf).cumsum(dim=1)[scored.track, scored.step]
         scores = torch.log((mass / total[:, None]).clamp_min(FLOOR))
         power = count ** growth[0].clamp(0.0, 1.0) * torch.exp(-growth[1].clamp(*LOG_TEMPERATURE))
-        return nll(scores * power[:, None], scored.label) + RIDGE * (spared * theta**2).sum()
+        return smoothed_nll(scores * power[:, None], scored) + RIDGE * (spared * theta**2).sum()
 
     minimise(loss, [theta, growth], iterations=60)
     alpha, log_t, log_view = growth.detach().numpy()
