@@ -14,7 +14,7 @@ from std_srvs.srv import Trigger
 from vision_msgs.msg import Detection2DArray
 
 from faults.core import Core, Shot, difference
-from faults.drive import CAMERAS, COMPRESSED, Road
+from faults.drive import CAMERAS, COMPRESSED, Road, with_boxes
 from faults.stage import MODULES, PATIENCE, Diagnosed, Stage, memory_mb
 from lla_fusion_ros.settings import FusionSettings
 from lla_fusion_ros.stream.frames import FusedFrame
@@ -89,8 +89,7 @@ class Scene:
         self.graph.wait_for_publishers(self.vehicle, "/fused_classes", timeout=PATIENCE)
         heard: set[str] = set()
         for _ in range(200):
-            shot = self.road.next()
-            self.send(shot)
+            self.send(self._stranger())
             for _ in range(10):
                 self.graph._spin_once()
             heard |= {message.header.frame_id for message in self.fused}
@@ -212,7 +211,10 @@ class Scene:
             self._compare(shot, expected)
 
     def come_back(self, name: str, keeps_tracks: bool = False) -> None:
-        """Start a node again that has died, and send frames until both cameras are answered again."""
+        """Start a node again that has died, send frames until both cameras are answered again, drive on.
+
+        DDS may let it hear before it is heard: what it fuses meanwhile must not count for what we look at.
+        """
         self.drain()
         self.judge()
         self.restart(name)
@@ -223,9 +225,10 @@ class Scene:
             None,
             lambda: all(self.answers_of(camera) > before[camera] for camera in CAMERAS),
             f"answers after the restart of {name}",
+            self._stranger,
         )
-        self.drain()
-        self.judge()
+        self.recover()
+        self.drive(10)
 
     def drain(self) -> None:
         """Take what has arrived and not been looked at."""
@@ -242,15 +245,29 @@ class Scene:
     def answers_of(self, camera: str) -> int:
         return sum(message.header.frame_id == camera for message in self.fused)
 
-    def play_until(self, camera: str | None, condition: Callable[[], bool], what: str) -> None:
+    def play_until(
+        self,
+        camera: str | None,
+        condition: Callable[[], bool],
+        what: str,
+        next_shot: Callable[[], Shot] | None = None,
+    ) -> None:
         """The drive (or one camera of it) at a pace that a busy machine can follow."""
 
+        def next_of_the_drive() -> Shot:
+            return self.road.next() if camera is None else self.road.next_of(camera)
+
         def send_next() -> None:
-            self.send(self.road.next() if camera is None else self.road.next_of(camera))
+            self.send((next_shot or next_of_the_drive)())
             for _ in range(4):
                 self.graph._spin_once()
 
         wait_for(condition, PATIENCE, what, step=send_next)
+
+    def _stranger(self) -> Shot:
+        """The next frame of the drive, of objects that nobody has met and nobody meets again."""
+        shot, frame = self.road.next(), self.road.scene
+        return with_boxes(shot, [f"{each} at {shot.stamp}" for each in frame.ids], frame.boxes)
 
     def _compare(self, shot: Shot, expected: FusedFrame) -> None:
         self._await(self._judged + 1, f"the answer to {shot.camera} at {shot.stamp}")
