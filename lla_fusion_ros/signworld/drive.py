@@ -14,6 +14,7 @@ from lla_fusion_ros.signworld.scene import Prop, RoadsideObject, make_look, occl
 from lla_fusion_ros.signworld.settings import Blackout, DriveSettings, check_settings
 
 LANE = 1.8  # where the vehicle drives, metres right of the road's middle
+MOST_HIDDEN = 0.8  # of a box; from there on no tracker reports it
 SIGHT = 60.0  # metres ahead within which objects are tracked
 
 
@@ -136,7 +137,7 @@ class Drive:
             x0, y0, x1, y1 = sighting.box
             inside = (min(x1, size.width) - max(x0, 0)) * (min(y1, size.height) - max(y0, 0))
             large = max(x1 - x0, y1 - y0) >= self.settings.min_box
-            if large and inside >= 0.8 * (x1 - x0) * (y1 - y0) and sighting.hidden < 0.8:
+            if large and inside >= 0.8 * (x1 - x0) * (y1 - y0) and sighting.hidden < MOST_HIDDEN:
                 kept.append(sighting)
         kept.sort(key=lambda sighting: sighting.depth)
         return kept[: self.settings.max_boxes]

@@ -10,7 +10,7 @@ import numpy as np
 from lla_fusion_ros.datasets.images import digest_tracks
 from lla_fusion_ros.datasets.types import Frame, Track, TrackSet
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.signworld.drive import LANE
+from lla_fusion_ros.signworld.drive import LANE, MOST_HIDDEN
 from lla_fusion_ros.signworld.optics import Conditions, Optics
 from lla_fusion_ros.signworld.outside import OUTSIDE_KINDS
 from lla_fusion_ros.signworld.placement import place_object
@@ -22,23 +22,24 @@ from lla_fusion_ros.signworld.signs import CLASS_NAMES
 _LOOKS = 64  # countries that tracks are spread over; with few, a new one looked like an unknown object
 _CONTEXT = 0.6  # of the box, kept on each side of it
 _SPEED = 9.0
-_START = (36.0, 58.0)  # metres: where trackers begin to see a sign, from the roof camera to the sharpest one
+_START = (36.0, 62.0)  # metres: where trackers begin to see a sign, from the roof camera to the sharpest one
 _PACE = (0.45, 1.6)  # metres between views: from two cameras at 10 Hz to one that misses frames
 _BAD_WEATHER = 0.35  # of the tracks
 
 
 def load_signworld(
-    tracks: int = 680,
+    tracks: int = 900,
     outside: int = 0,
     frames: int = 50,
     seed: int = 0,
-    occluded: float = 0.2,
+    occluded: float = 0.35,
     progress: Callable[[int, int], None] | None = None,
 ) -> TrackSet:
     """Render `tracks` tracks of the known classes (equally often) and `outside` ones of other objects.
 
-    A track has `frames` images, by turns of the two cameras, at the pace of a drive: most begin far away, and
-    not all come near. Light and weather vary from track to track, from a clear day to dusk and rain.
+    A track has up to `frames` images, by turns of the two cameras, at the pace of a drive: most begin far
+    away, and not all come near. `occluded` of the objects have a van or a bush before them; as in a drive,
+    what is all but hidden has no box. Light and weather vary from a clear day to dusk and rain.
     """
     if tracks < 0 or outside < 0 or frames < 1 or not 0 <= occluded <= 1:
         raise InputError(
@@ -81,7 +82,13 @@ def _render_track(name: str, number: int, frames: int, seed: int, occluded: floa
         _shoot(thing, props, look, step, float(distance), day, rng) for step, distance in enumerate(distances)
     ]
     times = (distances[0] - distances) / _SPEED
-    shown = tuple(Frame(image, box, camera, float(times[i])) for i, (image, box, camera) in enumerate(shots))
+    shown = tuple(
+        Frame(image, box, camera, float(time))
+        for (image, box, camera, hidden), time in zip(shots, times, strict=True)
+        if hidden < MOST_HIDDEN
+    )
+    if not shown:  # a van all the way
+        return _render_track(name, number, frames, seed, 0.0)
     return Track(thing.id, thing.label, shown)
 
 
@@ -116,8 +123,8 @@ def _shoot(
     distance: float,
     day: Conditions,
     rng: np.random.Generator,
-) -> tuple[np.ndarray, tuple[float, float, float, float], int]:
-    """The part of one image around the object, the tracker's box in it, and the camera that took it."""
+) -> tuple[np.ndarray, tuple[float, float, float, float], int, float]:
+    """The part of one image around the object, the box in it, the camera, and how much is hidden."""
     vehicle = (LANE + float(rng.normal(0, 0.15)), thing.position[2] - distance)
     camera = _camera_that_sees(thing, vehicle, look, step)
     renderer, optics = _equipment(look, camera)
@@ -126,13 +133,13 @@ def _shoot(
     left, top = max(0, int(x0 - _CONTEXT * width)), max(0, int(y0 - _CONTEXT * height))
     right = min(renderer.camera.width, int(x1 + _CONTEXT * width) + 1)
     bottom = min(renderer.camera.height, int(y1 + _CONTEXT * height) + 1)
-    scene, _ = renderer.render([thing], props, vehicle, (left, top, right, bottom))
+    scene, seen = renderer.render([thing], props, vehicle, (left, top, right, bottom))
     image = optics.expose(scene, day, rng, (left, top))
     dx, dy, wider, taller = rng.normal(0, day.jitter, 4)
     cx, cy = (x0 + x1) / 2 + dx * width - left, (y0 + y1) / 2 + dy * height - top
     half_width, half_height = width * np.exp(wider) / 2, height * np.exp(taller) / 2
     box = (float(cx - half_width), float(cy - half_height), float(cx + half_width), float(cy + half_height))
-    return image, box, camera
+    return image, box, camera, seen[0].hidden
 
 
 def _camera_that_sees(thing: RoadsideObject, vehicle: tuple[float, float], look: int, step: int) -> int:
