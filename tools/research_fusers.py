@@ -44,9 +44,7 @@ def variants(bundle: Bundle, validation: TrackViews) -> Iterator[Variant]:
     posterior = bundle.posterior()
     measured = measure_tracks(posterior, validation)
     yield "`pool`", "pool", dict(fit_fuser("pool", posterior, measured))
-    tracks = FitTracks(
-        validation.logits, validation.features, validation.steps, validation.label, validation.source
-    )
+    tracks = FitTracks(validation.logits, validation.features, validation.steps, validation.label)
 
     def learned(**options: Any) -> dict[str, Any]:
         return dict(fit_reliable_pool(posterior, tracks, **options))

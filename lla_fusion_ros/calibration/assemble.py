@@ -191,7 +191,6 @@ def _scores(
     scores: dict[str, Any] = {
         "laplace": {"summary": tuning.sentence(), "nll": tuning.nll, "nll_without": tuning.nll_plain},
         "default_fuser": {
-            "cross_validated_loss": choice.loss,
             "cross_validated_nll": choice.nll,
             "cross_validated_accuracy": choice.accuracy,
             "standard_error_of_difference": choice.standard_error,

@@ -7,18 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lla_fusion_ros.calibration.fusers import (
-    LENGTHS,
-    MeasuredTracks,
-    fit_fuser,
-    measure_tracks,
-    smoothed_losses,
-)
+from lla_fusion_ros.calibration.fusers import LENGTHS, MeasuredTracks, fit_fuser, measure_tracks
 from lla_fusion_ros.calibration.trackviews import TrackViews
 from lla_fusion_ros.fusion import make_fuser
-from lla_fusion_ros.fusion.fitting.objective import chance_of_an_error
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
+DECISIVE = (10, 20, 30)  # where there is something to fuse; at shorter lengths single frames decide the NLL
 CANDIDATES = (
     "pool",
     "committee",
@@ -37,12 +31,11 @@ class Choice:
 
     Attributes:
         name: the chosen fuser.
-        loss, nll, accuracy: of every candidate, on tracks its values were not fitted on.
-        standard_error: of the difference of its loss to the chosen one's, over objects.
+        nll, accuracy: of every candidate, on tracks its values were not fitted on.
+        standard_error: of the difference of its NLL to the chosen one's, over objects.
     """
 
     name: str
-    loss: dict[str, float]
     nll: dict[str, float]
     accuracy: dict[str, float]
     standard_error: dict[str, float]
@@ -59,17 +52,17 @@ def choose_default(
     tracks: TrackViews,
     weight_prior: float | None = None,
     candidates: Sequence[str] = CANDIDATES,
+    lengths: Sequence[int] = DECISIVE,
     folds: int = 3,
     seed: int = 0,
     tolerance: float = 0.003,
     progress: Callable[[str], None] | None = None,
 ) -> Choice:
-    """The candidate with the least loss over all regimes and lengths, on objects it was not fitted on.
+    """The candidate with the lowest NLL over all regimes and `lengths`, on objects it was not fitted on.
 
-    The loss is the NLL with the truth at 1 - `chance_of_an_error`, as in the fits: of a hundred tracks none
-    may happen to be wrong, and the plain NLL would then prefer whoever is surest. Candidates with an accuracy
-    more than `tolerance` below the best are out: no calibration at the price of wrong classes.
-    `standard_error` of the result tells how sure the choice is.
+    Where all tracks are shorter, they are scored at the longest of LENGTHS that they reach.
+    Candidates whose accuracy is more than `tolerance` below the best are out: no calibration at the price of
+    wrong classes. `standard_error` of the result tells how sure the choice is.
     """
     fold = folds_by_object(tracks, folds, seed)
     measured = [
@@ -79,22 +72,19 @@ def choose_default(
         )
         for part in range(folds)
     ]
-    wrong = chance_of_an_error(len(np.unique(tracks.source)))
+    reached = [length for length in LENGTHS if (tracks.steps >= length).any()]
+    chosen = [length for length in reached if length in lengths] or reached[-1:]
     losses: dict[str, np.ndarray] = {}  # [objects]
-    nll: dict[str, float] = {}
     accuracy: dict[str, float] = {}
     for name in candidates:
         if progress is not None:
             progress(name)
-        pmf, label, of_object = _held_out(name, posterior, measured, weight_prior)
-        losses[name] = _mean_by_object(smoothed_losses(pmf, label, wrong), of_object)
-        nll[name] = float(_mean_by_object(smoothed_losses(pmf, label, 0.0), of_object).mean())
-        accuracy[name] = float((pmf.argmax(axis=1) == label).mean())
-    loss = {name: float(values.mean()) for name, values in losses.items()}
+        losses[name], accuracy[name] = _held_out(name, posterior, measured, weight_prior, chosen)
+    nll = {name: float(values.mean()) for name, values in losses.items()}
     sound = [name for name in candidates if accuracy[name] >= max(accuracy.values()) - tolerance]
-    best = min(sound, key=loss.__getitem__)
+    best = min(sound, key=nll.__getitem__)
     errors = {name: _standard_error(losses[name] - losses[best]) for name in candidates}
-    return Choice(best, loss, nll, accuracy, errors)
+    return Choice(best, nll, accuracy, errors)
 
 
 def _standard_error(difference: np.ndarray) -> float:
@@ -106,18 +96,17 @@ def _held_out(
     posterior: EnsemblePosterior,
     folds: Sequence[tuple[MeasuredTracks, MeasuredTracks]],
     weight_prior: float | None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """At every length of every track, its object left out of the fit: pmf, label, number of the object."""
-    pmfs, labels, sources = [], [], []
+    lengths: Sequence[int],
+) -> tuple[np.ndarray, float]:
+    """Mean loss of every object while its fold was left out [objects], and the accuracy."""
+    losses, hits, sources = [], [], []
     for inside, outside in folds:
         fuser = make_fuser(name, posterior, fit_fuser(name, posterior, inside, LENGTHS, weight_prior))
-        for length, pmf in outside.fused(fuser).items():
-            pmfs.append(pmf)
-            labels.append(outside.labels(length))
+        for length, pmf in outside.fused(fuser, lengths).items():
+            label = outside.labels(length)
+            losses.append(-np.log(np.maximum(pmf[np.arange(len(label)), label], 1e-12)))
+            hits.append(pmf.argmax(axis=1) == label)
             sources.append(outside.tracks.source[outside.tracks.steps >= length])
-    _, of_object = np.unique(np.concatenate(sources), return_inverse=True)
-    return np.concatenate(pmfs), np.concatenate(labels), of_object
-
-
-def _mean_by_object(losses: np.ndarray, of_object: np.ndarray) -> np.ndarray:
-    return np.bincount(of_object, losses) / np.bincount(of_object)
+    _, of_row = np.unique(np.concatenate(sources), return_inverse=True)
+    sums = np.bincount(of_row, np.concatenate(losses))
+    return sums / np.bincount(of_row), float(np.concatenate(hits).mean())

@@ -46,17 +46,17 @@ class MeasuredTracks:
     def loss(self, fuser: Fuser, lengths: Sequence[int] = LENGTHS) -> float:
         """The NLL where the truth gets 1 - `chance_of_an_error`; the other classes share the rest."""
         results = self.fused(fuser, lengths)
-        wrong = chance_of_an_error(len(np.unique(self.tracks.source)))
-        losses = [smoothed_losses(pmf, self.labels(length), wrong).mean() for length, pmf in results.items()]
+        wrong = chance_of_an_error(sum(map(len, results.values())))
+        losses = [smoothed_loss(pmf, self.labels(length), wrong) for length, pmf in results.items()]
         return float(np.mean(losses))
 
 
-def smoothed_losses(pmf: np.ndarray, label: np.ndarray, wrong: float) -> np.ndarray:
-    """Negative log-likelihood of each row where the truth gets 1 - `wrong`; 0 gives the plain one.  [rows]"""
+def smoothed_loss(pmf: np.ndarray, label: np.ndarray, wrong: float) -> float:
+    """Mean negative log-likelihood where the truth gets 1 - `wrong`."""
     log_pmf = np.log(np.maximum(pmf, 1e-12))
     right = log_pmf[np.arange(len(pmf)), label]
     others = (log_pmf.sum(axis=1) - right) / (pmf.shape[1] - 1)
-    return -((1 - wrong) * right + wrong * others)
+    return float(-((1 - wrong) * right + wrong * others).mean())
 
 
 def measure_tracks(posterior: EnsemblePosterior, tracks: TrackViews) -> MeasuredTracks:
@@ -80,15 +80,11 @@ def fit_fuser(
     plain = measured.tracks
     own_fit = getattr(kind, "fit", None)
     if own_fit is not None:
-        return dict(own_fit(posterior, _for_own_fit(plain)))
+        return dict(own_fit(posterior, FitTracks(plain.logits, plain.features, plain.steps, plain.label)))
     fixed = {"prior": weight_prior} if weight_prior is not None and "prior" in kind.options else {}
     if not kind.scalars:
         return dict(fixed)
     return dict(_search(kind, posterior, measured, lengths, fixed))
-
-
-def _for_own_fit(tracks: TrackViews) -> FitTracks:
-    return FitTracks(tracks.logits, tracks.features, tracks.steps, tracks.label, tracks.source)
 
 
 def fit_weight_prior(posterior: EnsemblePosterior, tracks: MeasuredTracks) -> float:

@@ -74,19 +74,16 @@ class FitTracks:
         features:  [tracks, steps, networks, D]
         steps: how many of the steps of each track are real.     [tracks]
         label: class, -1 for outside the classes.                [tracks]
-        source: index of the physical object; None where every track is of an object of its own.   [tracks]
     """
 
     logits: np.ndarray
     features: np.ndarray
     steps: np.ndarray
     label: np.ndarray
-    source: np.ndarray | None = None
 
     def take(self, rows: np.ndarray) -> FitTracks:
         """Some of the tracks."""
-        source = None if self.source is None else self.source[rows]
-        return FitTracks(self.logits[rows], self.features[rows], self.steps[rows], self.label[rows], source)
+        return FitTracks(self.logits[rows], self.features[rows], self.steps[rows], self.label[rows])
 
 
 class BaseFuser:

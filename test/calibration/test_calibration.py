@@ -148,9 +148,18 @@ def test_folds_never_split_an_object():
 
 
 def test_the_default_has_the_lowest_nll_on_tracks_it_was_not_fitted_on(posterior):
-    choice = choose_default(posterior, _tracks(120), candidates=("product", "pool"), tolerance=1.0)
+    candidates = ("product", "pool")
+    choice = choose_default(posterior, _tracks(120), None, candidates, lengths=(1, 3, 5), tolerance=1.0)
     assert choice.name == "pool", "the views are overconfident and correlated: the product must lose"
     assert choice.nll["pool"] < choice.nll["product"]
+
+
+def test_tracks_too_short_for_the_lengths_that_decide_are_scored_at_the_longest_they_reach(posterior):
+    tracks = _tracks(60)
+    short = replace(tracks, steps=np.minimum(tracks.steps, 4))
+    choice = choose_default(posterior, short, candidates=("mean_pmf", "last"), tolerance=1.0)
+    again = choose_default(posterior, short, candidates=("mean_pmf", "last"), lengths=(3,), tolerance=1.0)
+    assert choice.nll == again.nll
 
 
 def test_the_choice_says_how_sure_it_is(posterior):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from lla_fusion_ros.calibration.fusers import smoothed_losses
+from lla_fusion_ros.calibration.fusers import smoothed_loss
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views, pmf_along
@@ -86,18 +86,19 @@ def test_no_labelled_track_is_an_error_that_says_so() -> None:
 
 
 def test_the_loss_of_gradient_fits_is_that_of_the_searches() -> None:
-    tracks = FitTracks(*make_tracks(2, np.array([1.0, 1.0])), source=np.arange(TRACKS) // 3)
+    tracks = FitTracks(*make_tracks(2, np.array([1.0, 1.0])))
     scored = scored_pairs(tracks)
-    assert scored.wrong == 1 / (TRACKS // 3 + 2)
+    assert scored.wrong == 1 / (len(scored.label) + 2)
     scores = np.random.default_rng(0).normal(size=(len(scored.label), CLASSES))
     pmf = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-    expected = smoothed_losses(pmf, scored.label.numpy(), scored.wrong).mean()
+    expected = smoothed_loss(pmf, scored.label.numpy(), scored.wrong)
     assert abs(float(smoothed_nll(torch.from_numpy(scores), scored)) - expected) < 1e-12
 
 
 def test_a_fit_on_tracks_that_are_all_right_stays_as_unsure_as_their_number_allows() -> None:
     posterior = make_posterior(2, CLASSES, FEATURES)
     logits, features, steps, label = make_tracks(2, np.array([0.1, 0.1]))
+    wrong = scored_pairs(FitTracks(logits, features, steps, label)).wrong
     for name in ("reliability", "reliable_pool"):
         values = fusers()[name].fit(posterior, FitTracks(logits, features, steps, label))  # type: ignore[attr-defined]
         fuser = make_fuser(name, posterior, values)
@@ -105,4 +106,4 @@ def test_a_fit_on_tracks_that_are_all_right_stays_as_unsure_as_their_number_allo
         last = pmf_along(fuser, views, STEPS)[:, -1]
         top = last.max(axis=1)
         assert (last.argmax(axis=1) == label).all()
-        assert 0.1 / (TRACKS + 2) < (1 - top).mean() < 10 / (TRACKS + 2)
+        assert 0.1 * wrong < (1 - top).mean() < 10 * wrong

@@ -32,13 +32,13 @@ class Scored:
     wrong: float
 
 
-def chance_of_an_error(objects: int) -> float:
-    """What fits take as the least rate of errors that `objects` tracks can show: one among n + 2 (Platt).
+def chance_of_an_error(predictions: int) -> float:
+    """The share of the truth that fits give to the other classes: one error among n + 2 predictions (Platt).
 
     Where all n are right, the plain NLL falls for ever as the pmf gets sharper, and the first wrong track on
-    the road would be wrong with certainty. One object at several lengths, in several regimes, is one witness.
+    the road would be wrong with certainty. Where some are wrong, it hardly changes the fit.
     """
-    return 1.0 / (objects + 2)
+    return 1.0 / (predictions + 2)
 
 
 def scored_pairs(tracks: FitTracks) -> Scored:
@@ -59,7 +59,7 @@ def scored_pairs(tracks: FitTracks) -> Scored:
         torch.from_numpy(step),
         torch.from_numpy(label[track].astype(np.int64)),
         torch.from_numpy(valid),
-        chance_of_an_error(len(np.unique(track if tracks.source is None else tracks.source[track]))),
+        chance_of_an_error(len(pairs)),
     )
 
 
