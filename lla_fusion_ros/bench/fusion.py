@@ -12,7 +12,7 @@ from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.calibration.choose import CANDIDATES
 from lla_fusion_ros.classifier import Classifier
 from lla_fusion_ros.engine import FusionEngine, Observation
-from lla_fusion_ros.fusion import fusers, make_fuser
+from lla_fusion_ros.fusion import fusers
 from lla_fusion_ros.fusion.base import Fuser, state_bytes
 from lla_fusion_ros.settings import FusionSettings
 from lla_fusion_ros.views import Views
@@ -29,10 +29,17 @@ Forward = Callable[[], object]
 
 
 class Workload:
-    """The bundle and views that all fusers are measured on."""
+    """The bundle and views that all fusers are measured on: random networks, the fitted values of `model`."""
 
-    def __init__(self, default_fuser: str) -> None:
-        self.bundle = random_bundle(CLASSES, WIDTH, default_fuser=default_fuser, warnings=True)
+    def __init__(self, model: Bundle) -> None:
+        self.bundle = random_bundle(
+            CLASSES,
+            WIDTH,
+            model.networks,
+            default_fuser=model.meta.default_fuser,
+            fusers=model.meta.fusers,
+            warnings=True,
+        )
         tracks = random_tracks(max(TRACKS), CYCLE, self.bundle.posterior(), seed=2)
         self._views = [Views(tracks.logits[:, step], tracks.features[:, step]) for step in range(CYCLE)]
 
@@ -40,13 +47,14 @@ class Workload:
         return self._views[step % CYCLE].take(slice(tracks))
 
 
-def measure_fusion(default_fuser: str, rounds: int, quick: bool = False) -> Iterator[dict[str, Any]]:
+def measure_fusion(model: Bundle, rounds: int, quick: bool = False) -> Iterator[dict[str, Any]]:
     """Records of the `fusion` section, the networks' forward pass of as many crops always among the turns.
 
+    All fusers have the values that were fitted for `model`: what is weighed by a variance must compute it.
     First the default fuser with tracks and warnings, then so the others that a bundle may choose as its
     default, then every fuser alone.
     """
-    load = Workload(default_fuser)
+    load, default_fuser = Workload(model), model.meta.default_fuser
     lengths = (1, 10, 1000) if quick else LENGTHS
     forwards = {tracks: _forward(load.bundle, tracks) for tracks in TRACKS}
     for tracks, forward in forwards.items():
@@ -56,7 +64,7 @@ def measure_fusion(default_fuser: str, rounds: int, quick: bool = False) -> Iter
             yield from _engine_records(load, name, tracks, CANDIDATE_LENGTHS, forward, rounds)
     for name in sorted(fusers()):
         for tracks in (SWEEP_TRACKS,) if quick else TRACKS:
-            fuser = make_fuser(name, load.bundle.posterior(), None)
+            fuser = load.bundle.fuser(name)
             chosen = lengths if tracks == SWEEP_TRACKS else (SWEEP_LENGTH,)
             states = _fuser_at(load, fuser, tracks, chosen)
             timed = interleaved({"forward": forwards[tracks], **states}, max(rounds // 3, 3), least=0.0)

@@ -24,7 +24,8 @@ class BenchOptions:
 
     Attributes:
         sections: which to run, of SECTIONS.
-        model: bundle for replay, live and startup: a path or the name of one that ships.
+        model: bundle of fusion (its fitted values), replay, live and startup: a path, or a name of one that
+            ships.
         quick: fewer rounds and cases: a look, not a measurement.
         threads: of torch.
     """
@@ -90,8 +91,7 @@ def _records(name: str, options: BenchOptions) -> Iterator[dict[str, Any]]:
         from lla_fusion_ros.bundle import load_bundle
         from lla_fusion_ros.resources import find_model
 
-        default = load_bundle(find_model(options.model)).meta.default_fuser
-        return measure_fusion(default, 5 if quick else 15, quick)
+        return measure_fusion(load_bundle(find_model(options.model)), 5 if quick else 15, quick)
     if name == "fit":
         from lla_fusion_ros.bench.fit import measure_fit
 

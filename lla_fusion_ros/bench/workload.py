@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,7 @@ def random_bundle(
     networks: int = NETWORKS,
     architecture: dict[str, Any] | None = None,
     default_fuser: str = "mean_pmf",
+    fusers: Mapping[str, Any] | None = None,
     warnings: bool = False,
 ) -> Bundle:
     """A bundle of the vehicle's network ('road') with `width` features, or of another architecture."""
@@ -85,6 +87,7 @@ def random_bundle(
         prior_precision=1.0,
         posterior_temperature=1.0,
         default_fuser=default_fuser,
+        fusers=dict(fusers or {}),
         warnings=record,
         package_version=__version__,
     )

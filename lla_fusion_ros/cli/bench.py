@@ -35,7 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write the records to this file, over what is in it",
     )
-    parser.add_argument("--bundle", default="signworld", help="model of replay and live (%(default)s)")
+    parser.add_argument(
+        "--bundle", default="signworld", help="model of fusion, replay and live (%(default)s)"
+    )
     parser.add_argument("--threads", type=int, default=1, help="threads of torch (%(default)s)")
     parser.add_argument(
         "--laplace-torch",

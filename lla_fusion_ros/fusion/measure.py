@@ -138,6 +138,11 @@ class MeasuredViews(Views):
         return self.mean_pmf.argmax(axis=-1)
 
     @once
+    def top_centred(self) -> np.ndarray:
+        """Mean-centred logit of the most probable class.  [t, c]"""
+        return self.shifted[np.arange(len(self.shifted)), :, self.top] - self._mean_shifted
+
+    @once
     def feature_norm(self) -> np.ndarray:
         """ln of the norm of the features, mean over networks.  [t]"""
         return 0.5 * network_mean(np.log(np.maximum(self._squares, 1e-60)))

@@ -10,13 +10,19 @@ from lla_fusion_ros.fusion.measure import MeasuredViews, network_mean
 
 
 def _margin(views: MeasuredViews) -> np.ndarray:
-    best_two = np.partition(views.mean_centred, -2, axis=-1)[:, -2:]
-    return best_two[:, 1] - best_two[:, 0]
+    ordered = views.mean_centred.copy()
+    ordered.partition(-2, axis=-1)
+    return ordered[:, -1] - ordered[:, -2]
 
 
-def _of_top(views: MeasuredViews, array: np.ndarray) -> np.ndarray:
-    """The entry of the most probable class.  [t, c, m] -> [t, c]"""
-    return array[np.arange(len(array)), :, views.top]
+def _top_spread(views: MeasuredViews) -> np.ndarray:
+    deviation = views.top_centred - network_mean(views.top_centred)[:, None]
+    return np.sqrt(network_mean(deviation * deviation))
+
+
+def _logit_spread(views: MeasuredViews) -> np.ndarray:
+    logits = views.mean_centred  # of mean 0
+    return np.sqrt(np.einsum("tm,tm->t", logits, logits) * (1.0 / logits.shape[1]))
 
 
 def _log_variance(views: MeasuredViews, prior: float | None = None) -> np.ndarray:
@@ -30,13 +36,13 @@ QUALITY: dict[str, Callable[[MeasuredViews], np.ndarray]] = {
     "log_norm": lambda v: v.feature_norm,
     "log_variance": _log_variance,
     "margin": _margin,
-    "top_logit": lambda v: network_mean(_of_top(v, v.centred)),
-    "top_spread": lambda v: _of_top(v, v.centred).std(axis=1),
-    "logit_spread": lambda v: v.mean_centred.std(axis=-1),
+    "top_logit": lambda v: network_mean(v.top_centred),
+    "top_spread": _top_spread,
+    "logit_spread": _logit_spread,
     "log_top": lambda v: np.log(np.maximum(np.maximum.reduce(v.mean_pmf, axis=-1), 1e-12)),
     "network_entropy": lambda v: network_mean(v.network_entropy),
     "disagreement": lambda v: v.disagreement,
-    "agreement": lambda v: (v.pmf.argmax(axis=-1) == v.top[:, None]).mean(axis=1),
+    "agreement": lambda v: network_mean(v.shifted.argmax(axis=-1) == v.top[:, None]),
 }
 
 
@@ -49,7 +55,7 @@ def quality(
     makes the variance a mere norm of the features; under a small one it tells how unlike the training views
     of the predicted class a view is.
     """
-    columns = [QUALITY[name](views) for name in names if prior is None or name != "log_variance"]
-    if prior is not None and "log_variance" in names:
-        columns.insert(names.index("log_variance"), _log_variance(views, prior))
-    return np.stack(columns, axis=-1)
+    signs = np.empty((len(views), len(names)))
+    for column, name in enumerate(names):
+        signs[:, column] = _log_variance(views, prior) if name == "log_variance" else QUALITY[name](views)
+    return signs

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.posterior.single_variance import SingleVariance
+from lla_fusion_ros.posterior.single_variance import ClassVariance, SingleVariance
 
 
 @dataclass(frozen=True)  # no slots: cached_property keeps the whitening matrices in the instance
@@ -123,23 +123,15 @@ class EnsemblePosterior:
         return self.temperature * squares.reshape(*features.shape[:-1], self.classes)
 
     def variance_of(self, features: np.ndarray, classes: np.ndarray) -> np.ndarray:
-        """The variance of one class of each view, at 1 / classes of the work.
+        """The variance of one class of each view, in float32 and at 1 / classes of the work: for every frame.
 
         [n, networks, features], [n] int -> [n, networks]
         """
-        order = classes.argsort()  # views of one class side by side: one product for each class
-        ordered = classes[order]
-        flat = self._networks_first(features)[:, order]
-        blocks = self._whitening.reshape(self.networks, self.features, self.classes, self.features)
-        prints = np.empty(flat.shape)
-        ends = [*((ordered[1:] != ordered[:-1]).nonzero()[0] + 1).tolist(), len(ordered)]
-        start = 0
-        for end in ends if len(ordered) else ():
-            np.matmul(flat[:, start:end], blocks[:, :, ordered[start]], out=prints[:, start:end])
-            start = end
-        out = np.empty((len(features), self.networks))
-        out[order] = np.einsum("cnd,cnd->nc", prints, prints)
-        return self.temperature * out
+        return self._class_variance(features, classes)
+
+    @cached_property
+    def _class_variance(self) -> ClassVariance:
+        return ClassVariance(self)
 
     @cached_property
     def single_variance(self) -> SingleVariance:

@@ -84,6 +84,33 @@ class SingleVariance:
                 total += squares
 
 
+class ClassVariance:
+    """T_theta phi^T A_m^-1 phi of every view and network for one class of each view, numpy."""
+
+    def __init__(self, posterior: EnsemblePosterior) -> None:
+        inverse = np.sqrt(posterior.temperature) * posterior.inverse_factors()  # [networks, classes, D, D]
+        # [classes, networks, D, D]: what one class needs lies side by side
+        self._whitening = np.ascontiguousarray(inverse.transpose(1, 0, 3, 2), np.float32)
+
+    def __call__(self, features: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """[views, networks, D], [views] int -> [views, networks] float32"""
+        order = classes.argsort()  # views of one class side by side: one product for each class
+        ordered = classes[order]
+        phi = np.empty((features.shape[1], len(features), features.shape[2]), np.float32)
+        np.clip(
+            features[order].swapaxes(0, 1), -LARGEST_FEATURE, LARGEST_FEATURE, out=phi, casting="same_kind"
+        )
+        prints = np.empty_like(phi)
+        ends = [*((ordered[1:] != ordered[:-1]).nonzero()[0] + 1).tolist(), len(ordered)]
+        start = 0
+        for end in ends if len(ordered) else ():
+            np.matmul(phi[:, start:end], self._whitening[ordered[start]], out=prints[:, start:end])
+            start = end
+        out = np.empty((len(features), features.shape[1]), np.float32)
+        out[order] = np.einsum("cnd,cnd->nc", prints, prints)
+        return out
+
+
 _KEPT = local()  # memory for the products, one for each thread: fresh pages cost more than the products
 
 

@@ -13,9 +13,11 @@ from lla_fusion_ros.bench.prediction import plain_softmax
 from lla_fusion_ros.bench.run import BenchOptions, run_bench, write_document
 from lla_fusion_ros.bench.targets import targets
 from lla_fusion_ros.bench.workload import random_bundle, random_crops
+from lla_fusion_ros.bundle import load_bundle
 from lla_fusion_ros.classifier import Classifier
 from lla_fusion_ros.errors import LlaFusionError
 from lla_fusion_ros.plots.performance import draw_performance
+from lla_fusion_ros.resources import find_model
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +28,7 @@ def fusion_records():
         patch.setattr("lla_fusion_ros.bench.fusion.WIDTH", 6)
         patch.setattr("lla_fusion_ros.bench.fusion.TRACKS", (1, 10))
         patch.setattr("lla_fusion_ros.bench.fusion.fusers", lambda: ("pool", "ella"))
-        return list(measure_fusion("pool", rounds=2, quick=True))
+        return list(measure_fusion(load_bundle(find_model("signworld")), rounds=2, quick=True))
 
 
 def test_the_plain_network_and_the_classifier_see_the_same_logits():
