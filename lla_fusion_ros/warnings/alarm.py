@@ -48,6 +48,17 @@ class AlarmTable:
             thresholds.append(max(value, thresholds[-1] + 1e-9) if thresholds else value)
         return cls(tuple(thresholds), len(largest))
 
+    @classmethod
+    def measure_worst(cls, largest: np.ndarray, conditions: np.ndarray) -> AlarmTable:
+        """The stated rates hold in each of the conditions, not just on average over them.  2 x [tracks]
+
+        It rains on a whole drive: fewer alarms on sunny days would not help then. Conditions of less than 10
+        tracks tell nothing by themselves; all tracks together are one condition, too.
+        """
+        groups = [largest] + [largest[conditions == each] for each in np.unique(conditions)]
+        tables = [cls.measure(group) for group in groups if group is largest or len(group) >= 10]
+        return cls(tuple(np.max([table.thresholds for table in tables], axis=0).tolist()), len(largest))
+
     def check(self) -> None:
         """Refuse thresholds that are not one rising number for each of RATES."""
         values = np.asarray(self.thresholds)

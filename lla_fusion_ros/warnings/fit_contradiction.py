@@ -38,8 +38,7 @@ def fit_switch(
     after = min(WITHIN, longest - before)
     able = np.flatnonzero((partner >= 0) & (tracks.steps >= before) & (tracks.steps[partner] >= after))
     if len(able) < FEWEST:
-        largest = _largest_over_life(plain, 0.0)
-        return 0.0, AlarmTable.measure(largest[np.isfinite(largest)]).at_least_odds(), 0.0
+        return 0.0, _table(_largest_over_life(plain, 0.0), tracks), 0.0
     spliced, spliced_features = (
         np.concatenate([array[able, :before], array[partner[able], :after]], axis=1)
         for array in (evidence, projected)
@@ -48,12 +47,16 @@ def fit_switch(
     switched = _statistics(spliced, spliced_features, ends, before + 1, before + after)
     best = (-1.0, 0.0, NEVER)
     for weight in FEATURE_WEIGHTS:
-        largest = _largest_over_life(plain, weight)
-        table = AlarmTable.measure(largest[np.isfinite(largest)]).at_least_odds()
+        table = _table(_largest_over_life(plain, weight), tracks)
         detected = float((_largest_over_life(switched, weight) >= table.threshold(FALSE_ALARM)).mean())
         if detected > best[0] + 1e-9:
             best = (detected, weight, table)
     return best[1], best[2], best[0]
+
+
+def _table(largest: np.ndarray, tracks: Tracks) -> AlarmTable:
+    lived = np.isfinite(largest)
+    return AlarmTable.measure_worst(largest[lived], tracks.regime[lived]).at_least_odds()
 
 
 def fit_camera(evidence: np.ndarray, tracks: Tracks, seed: int) -> AlarmTable:
@@ -66,7 +69,7 @@ def fit_camera(evidence: np.ndarray, tracks: Tracks, seed: int) -> AlarmTable:
     if several.sum() >= 3 * FEWEST:
         rows = np.flatnonzero(several)
         life = _camera_life(evidence[rows], tracks.camera[rows], tracks.steps[rows])
-        return AlarmTable.measure(life).at_least_odds()
+        return AlarmTable.measure_worst(life, tracks.regime[rows]).at_least_odds()
     partner = _partners(tracks, np.zeros(len(tracks.label)), seed, same_class=True)
     rows = np.flatnonzero(partner >= 0)
     if len(rows) < FEWEST:
@@ -75,7 +78,9 @@ def fit_camera(evidence: np.ndarray, tracks: Tracks, seed: int) -> AlarmTable:
     pair = np.stack([evidence[rows], evidence[partner[rows]]], axis=2)  # [pairs, steps, 2, classes]
     woven = pair.reshape(len(rows), -1, evidence.shape[2])
     camera = np.broadcast_to(np.arange(woven.shape[1]) % 2, woven.shape[:2])
-    return AlarmTable.measure(_camera_life(woven, camera, 2 * steps)).at_least_odds()
+    return AlarmTable.measure_worst(
+        _camera_life(woven, camera, 2 * steps), tracks.regime[rows]
+    ).at_least_odds()
 
 
 def _statistics(

@@ -1,0 +1,28 @@
+"""Thresholds for stated false-alarm rates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lla_fusion_ros.warnings.alarm import AlarmTable
+
+
+def test_a_stated_rate_holds_in_the_worst_conditions_not_on_average() -> None:
+    rng = np.random.default_rng(0)
+    conditions = np.repeat(["clear", "rain"], 2000)
+    largest = rng.normal(size=4000) + np.where(conditions == "rain", 2.0, 0.0)
+    table = AlarmTable.measure_worst(largest, conditions)
+    for each in ("clear", "rain"):
+        alarms = (largest[conditions == each] >= table.threshold(0.01)).mean()
+        assert alarms <= 0.0101, each
+    average = AlarmTable.measure(largest)
+    assert (largest[conditions == "rain"] >= average.threshold(0.01)).mean() > 0.015
+
+
+def test_conditions_of_a_few_tracks_do_not_count_by_themselves() -> None:
+    largest = np.append(np.linspace(0.0, 1.0, 100), [50.0] * 3)
+    conditions = np.append(np.full(100, "clear"), ["odd"] * 3)
+    assert AlarmTable.measure_worst(largest, conditions).thresholds[:2] == pytest.approx(
+        AlarmTable.measure(largest).thresholds[:2]
+    )
