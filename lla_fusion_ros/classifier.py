@@ -16,6 +16,9 @@ from lla_fusion_ros.torch_pmf import monte_carlo, probit
 from lla_fusion_ros.views import Views
 
 Pmf = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]  # logits, variance -> pmf
+# Crops that a CPU runs at once: what lies between the layers then stays near the cache, and a full queue of
+# all cameras does not claim hundreds of megabytes, of which malloc would keep a part.
+AT_ONCE = 32
 
 
 class Classifier:
@@ -83,6 +86,14 @@ class Classifier:
         if len(crops) == 0:
             tails = (self._variance is not None) + (pmf is not None)
             return np.empty((0, self.networks, self.features + self.classes * (1 + tails)), np.float32)
+        if self.device.type != "cpu":
+            return self._run_at_once(crops, pmf)
+        parts = [
+            self._run_at_once(crops[start : start + AT_ONCE], pmf) for start in range(0, len(crops), AT_ONCE)
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _run_at_once(self, crops: np.ndarray, pmf: Pmf | None) -> np.ndarray:
         with torch.inference_mode():
             host = torch.from_numpy(np.ascontiguousarray(crops))
             if self.device.type == "cuda":

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from lla_fusion_ros.classifier import Classifier
+from lla_fusion_ros.classifier import AT_ONCE, Classifier
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.pmf import monte_carlo, probit
 from support.fake_device import FakeDevice
@@ -36,6 +36,15 @@ def test_a_view_does_not_depend_on_the_other_crops_of_the_batch(bundle):
     crops = _crops(6)
     classify = Classifier(bundle, device="cpu")
     np.testing.assert_allclose(classify(crops).logits[4:5], classify(crops[4:5]).logits, atol=1e-5)
+
+
+def test_more_crops_than_run_at_once_keep_their_order(bundle):
+    crops = _crops(2 * AT_ONCE + 5)
+    classify = Classifier(bundle, "cpu")
+    every, last = classify(crops), classify(crops[-5:])
+    assert len(every) == len(crops)
+    np.testing.assert_allclose(every.logits[-5:], last.logits, atol=1e-4)
+    np.testing.assert_allclose(every.features[-5:], last.features, atol=1e-4)
 
 
 def test_no_crops_give_no_views(bundle):
