@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from tqdm import tqdm
+from rich.progress import track as shown
 
 from lla_fusion_ros.bundle import Bundle, load_bundle
 from lla_fusion_ros.crops import Pixels, cut_crops
@@ -43,7 +43,7 @@ def main() -> None:
     torch.set_num_threads(1)
     bundle = load_bundle(args.bundle)
     seeds = range(args.first_seed, args.first_seed + args.drives)
-    tracks = [track for seed in tqdm(seeds, unit="drive") for track in drive_tracks(bundle, weather(seed))]
+    tracks = [track for seed in shown(seeds, "driving") for track in drive_tracks(bundle, weather(seed))]
     record = {"command": " ".join(["python", *sys.argv]), "bundle": bundle.hash, **summary(tracks)}
     print(json.dumps(record, indent=1))
     if args.json:

@@ -28,11 +28,11 @@ _BAD_WEATHER = 0.35  # of the tracks
 
 
 def load_signworld(
-    tracks: int = 900,
+    tracks: int = 680,
     outside: int = 0,
     frames: int = 50,
     seed: int = 0,
-    occluded: float = 0.35,
+    occluded: float = 0.2,
     progress: Callable[[int, int], None] | None = None,
 ) -> TrackSet:
     """Render `tracks` tracks of the known classes (equally often) and `outside` ones of other objects.

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 
-from lla_fusion_ros.datasets import cut, load_dataset
+from lla_fusion_ros.datasets import cut, load, load_dataset
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.signworld import CLASS_NAMES, RoadsideObject
 from lla_fusion_ros.signworld.render import Renderer
 from lla_fusion_ros.signworld.scene import make_look, scatter_props
 from lla_fusion_ros.signworld.settings import TWO_CAMERAS
+from lla_fusion_ros.signworld.tracks import load_signworld
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +90,10 @@ def test_crops_of_different_classes_can_be_told_apart_by_their_mean(trackset):
 def test_impossible_numbers_are_refused(wrong):
     with pytest.raises(InputError, match="must be >= 0"):
         load_dataset("signworld", **wrong)
+
+
+def test_a_data_set_by_name_has_the_defaults_of_its_loader() -> None:
+    by_name, loader = (inspect.signature(each).parameters for each in (load._load_signworld, load_signworld))
+    assert {name: each.default for name, each in by_name.items()} == {
+        name: each.default for name, each in loader.items()
+    }
