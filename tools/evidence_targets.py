@@ -76,7 +76,7 @@ def _gtsrb(document: dict[str, Any]) -> Iterator[Row]:
         yield _row(
             f"class flips per {regime} track of 30 frames, `last` against `{default}`",
             "10 times fewer",
-            f"{before:.2f} against {after:.2f}" + (f", {before / after:.0f} times" if after else ""),
+            f"{before:.2f} against {after:.2f}" + (f", {before / after:.1f} times" if after else ""),
             after <= before / 10,
         )
 
