@@ -108,8 +108,8 @@ Ratios and costs are CPU time of the measuring process (medians of rounds in whi
 turns), so that other programs on the machine disturb them little; what is wall time says so. Quartiles
 are in the JSON.
 
-Fusers run on random features of M = 43, d = 84, with the values that were fitted for a bundle (`signworld` unless
-`--bundle` says otherwise): what is weighed by a Laplace variance has to compute it.
+Fusers run on random features of M = 43, d = 84, with the values that were fitted for a bundle (`signworld`
+unless `--bundle` says otherwise): what is weighed by a Laplace variance has to compute it.
 """
 
 
