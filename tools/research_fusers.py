@@ -122,15 +122,18 @@ def write_table(file: Path, key: str, table: dict[str, Any]) -> None:
     file.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def arguments(about: str | None) -> argparse.Namespace:
+    """A bundle, its data and a file for the results."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bundle")
     parser.add_argument("--dataset", default="gtsrb")
     parser.add_argument("--root")
     parser.add_argument("--json", type=Path, required=True, help="results; other tables in the file are kept")
-    args = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> int:
+    args = arguments(__doc__)
     study(load_bundle(args.bundle), args)
     return 0
 

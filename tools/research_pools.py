@@ -11,7 +11,6 @@ Example:
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from research_fusers import VALIDATION_SEEDS, write_table
+from research_fusers import VALIDATION_SEEDS, arguments, write_table
 
 from lla_fusion_ros.bundle import Bundle, load_bundle
 from lla_fusion_ros.calibration import TrackViews, joined
@@ -204,14 +203,7 @@ def _ratios(own: np.ndarray, pool: np.ndarray, views: TrackViews, draws: Resampl
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("bundle")
-    parser.add_argument("--dataset", default="gtsrb")
-    parser.add_argument("--root")
-    parser.add_argument("--json", type=Path, required=True, help="results; other tables in the file are kept")
-    args = parser.parse_args()
+    args = arguments(__doc__)
     bundle = load_bundle(args.bundle)
     made = bundle.meta.dataset
     data = load_dataset(args.dataset, args.root)

@@ -98,8 +98,8 @@ def performance_page(document: Document, images: str) -> str:
 _INTRODUCTION = """
 # Performance
 
-What uncertainty, fusion and warnings cost, as ratios to the same thing without them, measured in turns in
-one run. This page is made by `python tools/make_performance_page.py` from
+What uncertainty, fusion and warnings cost, as ratios to the same thing without them, measured in turns,
+side by side. This page is made by `python tools/make_performance_page.py` from
 [results/bench.json](results/bench.json), which is written by
 
     lla-fusion bench --laplace-torch --json docs/results/bench.json
@@ -151,7 +151,8 @@ def _measured(document: Document) -> str:
         "Where the load is far above the number of cores, ratios of CPU time hold roughly, wall times do not."
     )
     run = document.get("run")
-    begun = f"One run of version {run['version']}, begun {run['started']}. " if run else ""
+    several = "The sections come from more than one run, as this table tells. "
+    begun = f"One run of version {run['version']}, begun {run['started']}. " if run else several
     return f"## Where it was measured\n\n{begun}{text}\n\n{_table(head, rows)}"
 
 

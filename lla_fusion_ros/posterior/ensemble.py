@@ -122,15 +122,12 @@ class EnsemblePosterior:
         squares = np.einsum("cnmd,cnmd->ncm", prints, prints)
         return self.temperature * squares.reshape(*features.shape[:-1], self.classes)
 
-    def variance_of(self, features: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    @cached_property
+    def variance_of(self) -> ClassVariance:
         """The variance of one class of each view, in float32 and at 1 / classes of the work: for every frame.
 
         [n, networks, features], [n] int -> [n, networks]
         """
-        return self._class_variance(features, classes)
-
-    @cached_property
-    def _class_variance(self) -> ClassVariance:
         return ClassVariance(self)
 
     @cached_property

@@ -6,9 +6,7 @@ import pytest
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion import make_fuser
 from lla_fusion_ros.fusion.along import flat_views, pmf_along
-from lla_fusion_ros.fusion.base import FitTracks
 from lla_fusion_ros.fusion.committee import SIGNS
-from lla_fusion_ros.fusion.fitting.committee import fit_committee
 from lla_fusion_ros.fusion.quality import QUALITY
 from support.tiny_bundle import tiny_bundle
 from support.tracks_with_bad_frames import tracks_with_bad_frames
@@ -39,19 +37,6 @@ def test_it_is_the_mean_of_a_reliable_pool_and_a_reliability_fuser_with_two_sign
     product = {"theta": among_all([-0.4, -0.2], 0.0), **places, **log}
     expected = (expected + pmfs("reliability", plain, product, logits, features)) / 2
     np.testing.assert_allclose(fused, expected, atol=1e-6)
-
-
-def test_the_fit_beats_a_plain_pool_on_tracks_with_confident_wrong_frames():
-    posterior = tiny_bundle().posterior()
-    values = fit_committee(posterior, FitTracks(*tracks_with_bad_frames(posterior, seed=1)))
-    logits, features, _, label = tracks_with_bad_frames(posterior, seed=2)
-
-    def loss(name, values):
-        pmf = pmfs(name, posterior, values, logits, features)[:, -1]
-        return -np.log(pmf[np.arange(len(label)), label]).mean()
-
-    assert loss("committee", values) < 0.6 * loss("mean_pmf", {})
-    assert loss("committee", values) < 0.8 * loss("pool", {"gamma": 2.0, "alpha": 0.3})
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,11 @@
 """The learned pool."""
 
 import numpy as np
+import pytest
 
-from lla_fusion_ros.fusion import make_fuser
+from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views, pmf_along
 from lla_fusion_ros.fusion.base import FitTracks
-from lla_fusion_ros.fusion.fitting.reliable_pool import fit_reliable_pool
 from lla_fusion_ros.fusion.quality import QUALITY
 from support.tiny_bundle import tiny_bundle
 from support.tracks_with_bad_frames import tracks_with_bad_frames
@@ -27,14 +27,16 @@ def test_with_entropy_alone_it_is_the_pool():
     )
 
 
-def test_the_fit_learns_to_distrust_frames_that_only_their_features_give_away():
+@pytest.mark.parametrize("learned", ["reliable_pool", "committee"])
+def test_the_fit_learns_to_distrust_frames_that_only_their_features_give_away(learned):
     posterior = tiny_bundle().posterior()
-    values = fit_reliable_pool(posterior, FitTracks(*tracks_with_bad_frames(posterior, seed=1)))
+    fitted_on = FitTracks(*tracks_with_bad_frames(posterior, seed=1))
+    values = fusers()[learned].fit(posterior, fitted_on)  # type: ignore[attr-defined]  # only learned ones have it
     logits, features, steps, label = tracks_with_bad_frames(posterior, seed=2)
 
     def loss(name, values):
         pmf = pmfs(name, posterior, values, logits, features)[:, -1]
         return -np.log(pmf[np.arange(len(label)), label]).mean()
 
-    assert loss("reliable_pool", values) < 0.6 * loss("mean_pmf", {})
-    assert loss("reliable_pool", values) < 0.8 * loss("pool", {"gamma": 2.0, "alpha": 0.3})
+    assert loss(learned, values) < 0.6 * loss("mean_pmf", {})
+    assert loss(learned, values) < 0.8 * loss("pool", {"gamma": 2.0, "alpha": 0.3})
