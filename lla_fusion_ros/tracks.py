@@ -119,7 +119,7 @@ class TrackStore:
         rows = np.array([self._row(key) for key in keys], np.intp)
         column = self._column(camera)
         good = self._check_order(rows, column, stamp, dropped)
-        if not np.logical_and.reduce(good, axis=None):
+        if good is not None:
             rows, kept = rows[good], [position for position, ok in zip(kept, good, strict=True) if ok]
         fresh = self._note(rows, column, stamp)
         return _admission(kept, rows, fresh, removed, dropped, judgement == "jump")
@@ -205,10 +205,12 @@ class TrackStore:
             self._views = np.concatenate([self._views, np.zeros((self.allocated, 1), np.int64)], axis=1)
         return self.cameras.index(camera)
 
-    def _check_order(self, rows: np.ndarray, column: int, stamp: int, dropped: Counter[str]) -> np.ndarray:
-        """Which of the rows have not had this view and can still tell.  [rows] bool"""
+    def _check_order(
+        self, rows: np.ndarray, column: int, stamp: int, dropped: Counter[str]
+    ) -> np.ndarray | None:
+        """Which of the rows have not had this view and can still tell.  [rows] bool, or None: all of them"""
         if np.logical_and.reduce(self._newest[rows] < stamp, axis=None):  # in order, as nearly always
-            return np.ones(len(rows), bool)
+            return None
         stamps = self._stamps[rows]
         duplicate = ((stamps == stamp) & (self._stamp_camera[rows] == column)).any(axis=1)
         forgotten = (stamps > stamp).all(axis=1)

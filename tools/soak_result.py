@@ -12,7 +12,7 @@ from scipy.stats import theilslopes
 MEASURED = {"memory_mb": "MB", "handles": "", "threads": "", "p50_ms": "ms", "p95_ms": "ms"}
 JUDGED = ("memory_mb", "handles", "threads")
 FLAT = 0.01  # a growth over the whole run below this share of the level is none
-BLOCK = 60.0  # seconds
+BLOCK = 60.0  # seconds; a tenth of a run shorter than ten minutes
 SETTLE = 0.1  # share of the run, at most two minutes, in which pools and caches fill
 # Where a received image can end. `unused_frames` are those of which every object was dropped with a reason.
 ENDS = (
@@ -49,18 +49,19 @@ def balance(sent: int, answered: int, before: Mapping[str, Any], after: Mapping[
 def slopes(samples: Sequence[Mapping[str, float]]) -> dict[str, dict[str, Any]]:
     """Growth per hour of everything measured, after the settling: Theil-Sen with its 95% interval.
 
-    It runs over medians of whole minutes: samples of a few seconds hang together (a batch in work holds its
+    It runs over medians of minutes: samples of a few seconds hang together (a batch in work holds its
     memory), and taking them for independent ones would make the interval too narrow.
     """
     length = samples[-1]["seconds"]
     settled = [sample for sample in samples if sample["seconds"] >= min(SETTLE * length, 120.0)]
     seconds = np.array([sample["seconds"] for sample in settled])
-    minutes, of_sample = np.unique(seconds // BLOCK, return_inverse=True)
-    hours = (minutes + 0.5) * BLOCK / 3600.0
+    block = min(BLOCK, length / 10)
+    blocks, of_sample = np.unique(seconds // block, return_inverse=True)
+    hours = (blocks + 0.5) * block / 3600.0
     found = {}
     for name, unit in MEASURED.items():
         every = np.array([sample[name] for sample in settled], float)
-        values = np.array([np.median(every[of_sample == block]) for block in range(len(minutes))])
+        values = np.array([np.median(every[of_sample == number]) for number in range(len(blocks))])
         good = np.isfinite(values)
         slope, _, low, high = theilslopes(values[good], hours[good], 0.95)
         level = float(np.median(values[good]))

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from lla_fusion_ros.bench.timing import Rounds, interleaved
-from lla_fusion_ros.bench.workload import random_bundle, random_crops, random_tracks
+from lla_fusion_ros.bench.workload import random_crops, random_tracks
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.calibration.choose import CANDIDATES
 from lla_fusion_ros.classifier import Classifier
@@ -17,7 +17,6 @@ from lla_fusion_ros.fusion.base import Fuser, state_bytes
 from lla_fusion_ros.settings import FusionSettings
 from lla_fusion_ros.views import Views
 
-CLASSES, WIDTH = 43, 84
 LENGTHS = (1, 10, 100, 1000)
 TRACKS = (1, 10, 100)
 STEPS = 10  # further views over which the cost at a length is measured: a multiple of what is periodic
@@ -29,36 +28,33 @@ Forward = Callable[[], object]
 
 
 class Workload:
-    """The bundle and views that all fusers are measured on: random networks, the fitted values of `model`."""
+    """What all fusers are measured on: a bundle, and random views of as many classes and features."""
 
-    def __init__(self, model: Bundle) -> None:
-        self.bundle = random_bundle(
-            CLASSES,
-            WIDTH,
-            model.networks,
-            default_fuser=model.meta.default_fuser,
-            fusers=model.meta.fusers,
-            warnings=True,
-        )
-        tracks = random_tracks(max(TRACKS), CYCLE, self.bundle.posterior(), seed=2)
+    def __init__(self, bundle: Bundle) -> None:
+        self.bundle = bundle
+        tracks = random_tracks(max(TRACKS), CYCLE, bundle.posterior(), seed=2)
         self._views = [Views(tracks.logits[:, step], tracks.features[:, step]) for step in range(CYCLE)]
 
     def views(self, step: int, tracks: int) -> Views:
         return self._views[step % CYCLE].take(slice(tracks))
 
 
-def measure_fusion(model: Bundle, rounds: int, quick: bool = False) -> Iterator[dict[str, Any]]:
-    """Records of the `fusion` section, the networks' forward pass of as many crops always among the turns.
+def measure_fusion(
+    bundle: Bundle, rounds: int, quick: bool = False, default_only: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Records of a `fusion` section, the networks' forward pass of as many crops always among the turns.
 
-    All fusers have the values that were fitted for `model`: what is weighed by a variance must compute it.
-    First the default fuser with tracks and warnings, then so the others that a bundle may choose as its
-    default, then every fuser alone.
+    Networks, posterior, warnings and the fitted values of all fusers are the bundle's: what is weighed by a
+    variance must compute it. First the default fuser with tracks and warnings, then so the others that a
+    bundle may choose as its default, then every fuser alone.
     """
-    load, default_fuser = Workload(model), model.meta.default_fuser
+    load, default_fuser = Workload(bundle), bundle.meta.default_fuser
     lengths = (1, 10, 1000) if quick else LENGTHS
-    forwards = {tracks: _forward(load.bundle, tracks) for tracks in TRACKS}
+    forwards = {tracks: _forward(bundle, tracks) for tracks in TRACKS}
     for tracks, forward in forwards.items():
         yield from _engine_records(load, default_fuser, tracks, lengths, forward, rounds)
+    if default_only:
+        return
     for name in () if quick else [name for name in CANDIDATES if name != default_fuser]:
         for tracks, forward in forwards.items():
             yield from _engine_records(load, name, tracks, CANDIDATE_LENGTHS, forward, rounds)
@@ -117,7 +113,7 @@ def _record(timed: Rounds, length: int, tracks: int) -> dict[str, Any]:
 
 def _forward(bundle: Bundle, tracks: int) -> Forward:
     """The networks alone, on as many crops as there are tracks in a frame."""
-    return partial(Classifier(bundle, "cpu"), random_crops(tracks))
+    return partial(Classifier(bundle, "cpu"), random_crops(tracks, bundle.input_size))
 
 
 class _EngineAt:

@@ -108,8 +108,9 @@ Ratios and costs are CPU time of the measuring process (medians of rounds in whi
 turns), so that other programs on the machine disturb them little; what is wall time says so. Quartiles
 are in the JSON.
 
-Fusers run on random features of M = 43, d = 84, with the values that were fitted for a bundle (`signworld`
-unless `--bundle` says otherwise): what is weighed by a Laplace variance has to compute it.
+Fusers run on random views, with the networks, the posterior, the warnings and the fitted values of a bundle:
+the road's (`gtsrb`, `--fusion-bundle`), and for the default fuser also the demo's (`signworld`, `--bundle`),
+whose five networks together are so small that a frame of one track is mostly Python.
 """
 
 
@@ -192,13 +193,20 @@ def _fusion(document: Document, images: str) -> str:
     default = [r for r in records if r["default"]]
     others = [r for r in records if not r["default"] and r["with_warnings"] and r["L"] == 100]
     fusers = [r for r in records if not r["with_warnings"] and r["L"] == 1000 and r["tracks"] == 10]
-    name = default[0]["fuser"] if default else ""
+    small = document.get("fusion_live", [])
+    name, small_name = (rows[0]["fuser"] if rows else "" for rows in (default, small))
     return f"""## Fusion
 
-Five networks, 43 classes, 84 features. *Default*: a whole `FusionEngine.update` with the fuser `{name}`:
-tracks, fusion, all three warnings, verdicts. A track's memory does not grow with its length.
+A whole `FusionEngine.update` with the default fuser of a bundle: tracks, fusion, all three warnings,
+verdicts. A track's memory does not grow with its length.
+
+The road's bundle (`{name}`):
 
 {_records(default, _FUSION)}
+
+The demo's bundle (`{small_name}`):
+
+{_records(small, _FUSION)}
 
 The same with the other fusers that a bundle may be calibrated to, at L = 100:
 

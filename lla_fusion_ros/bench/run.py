@@ -14,7 +14,7 @@ from typing import Any
 from lla_fusion_ros import __version__
 from lla_fusion_ros.bench.machine import machine
 
-SECTIONS = ("prediction", "laplace_torch", "fusion", "replay", "live", "fit", "startup")
+SECTIONS = ("prediction", "laplace_torch", "fusion", "fusion_live", "replay", "live", "fit", "startup")
 Document = dict[str, Any]
 
 
@@ -24,14 +24,15 @@ class BenchOptions:
 
     Attributes:
         sections: which to run, of SECTIONS.
-        model: bundle of fusion (its fitted values), replay, live and startup: a path, or a name of one that
-            ships.
+        model: bundle of fusion_live, replay, live and startup: a path, or a name of one that ships.
+        fusion_model: bundle of fusion; the real road's, where the others need what is in the sign world.
         quick: fewer rounds and cases: a look, not a measurement.
         threads: of torch.
     """
 
     sections: tuple[str, ...]
     model: str = "signworld"
+    fusion_model: str = "gtsrb"
     quick: bool = False
     threads: int = 1
 
@@ -86,12 +87,14 @@ def _records(name: str, options: BenchOptions) -> Iterator[dict[str, Any]]:
         from lla_fusion_ros.bench.prediction import measure_prediction
 
         return measure_prediction(5 if quick else 25, quick)
-    if name == "fusion":
+    if name in ("fusion", "fusion_live"):
         from lla_fusion_ros.bench.fusion import measure_fusion
         from lla_fusion_ros.bundle import load_bundle
         from lla_fusion_ros.resources import find_model
 
-        return measure_fusion(load_bundle(find_model(options.model)), 5 if quick else 15, quick)
+        live = name == "fusion_live"
+        bundle = load_bundle(find_model(options.model if live else options.fusion_model))
+        return measure_fusion(bundle, 5 if quick else 15, quick, default_only=live)
     if name == "fit":
         from lla_fusion_ros.bench.fit import measure_fit
 

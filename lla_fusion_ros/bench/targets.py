@@ -45,11 +45,12 @@ def targets(document: Document) -> list[Target]:
         ),
         *(
             Target(
-                f"default fuser and warnings against the forward pass, per view, L={length}, "
+                f"default fuser and warnings against the forward pass, per view, {bundle}, L={length}, "
                 f"tracks a frame: {tracks}",
-                _pick(document, "fusion", "ratio_forward", default=True, L=length, tracks=tracks),
+                _pick(document, section, "ratio_forward", default=True, L=length, tracks=tracks),
                 0.10,
             )
+            for section, bundle in (("fusion", "road bundle"), ("fusion_live", "demo bundle"))
             for length in (10, 1000)
             for tracks in (1, 10, 100)
         ),

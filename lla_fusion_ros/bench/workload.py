@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,15 +12,14 @@ from lla_fusion_ros.bundle import Bundle, BundleMeta, make_bundle
 from lla_fusion_ros.calibration.trackviews import TrackViews
 from lla_fusion_ros.networks import Normalisation, build_network
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.warnings.fit import fit_warnings
 
 SIZE = 32  # pixels, the side of the crops
 NETWORKS = 5
 
 
-def random_crops(count: int, seed: int = 0) -> np.ndarray:
-    """[count, SIZE, SIZE, 3] uint8"""
-    return np.random.default_rng(seed).integers(0, 256, (count, SIZE, SIZE, 3), dtype=np.uint8)
+def random_crops(count: int, size: int = SIZE) -> np.ndarray:
+    """[count, size, size, 3] uint8"""
+    return np.random.default_rng(0).integers(0, 256, (count, size, size, 3), dtype=np.uint8)
 
 
 def random_posterior(networks: int, classes: int, features: int, seed: int = 0) -> EnsemblePosterior:
@@ -32,25 +30,23 @@ def random_posterior(networks: int, classes: int, features: int, seed: int = 0) 
     return EnsemblePosterior(factors, prior_precision=1.0)
 
 
-def random_tracks(
-    tracks: int, steps: int, posterior: EnsemblePosterior, outside: bool = False, seed: int = 0
-) -> TrackViews:
-    """Tracks whose views agree on a class; `outside` ones agree on nothing."""
+def random_tracks(tracks: int, steps: int, posterior: EnsemblePosterior, seed: int = 0) -> TrackViews:
+    """Tracks whose views agree on a class."""
     rng = np.random.default_rng(seed)
     networks, classes, size = posterior.networks, posterior.classes, posterior.features
     label = rng.integers(0, classes, tracks)
     centres = np.random.default_rng(99).normal(size=(classes, networks, size)) * 2.0
     noise = rng.normal(size=(tracks, steps, networks, size))
-    features = np.maximum(centres[label][:, None] * (0.3 if outside else 1.0) + noise, 0.0)
+    features = np.maximum(centres[label][:, None] + noise, 0.0)
     features[..., -1] = 1.0
     logits = rng.normal(size=(tracks, steps, networks, classes))
-    logits[np.arange(tracks), :, :, label] += 1.0 if outside else 6.0
+    logits[np.arange(tracks), :, :, label] += 6.0
     return TrackViews(
         logits=logits.astype(np.float32),
         features=features.astype(np.float32),
         camera=np.zeros((tracks, steps), np.int64),
         steps=np.full(tracks, steps),
-        label=np.full(tracks, -1) if outside else label,
+        label=label,
         regime=np.full(tracks, "clean"),
         source=np.arange(tracks),
     )
@@ -61,9 +57,6 @@ def random_bundle(
     width: int,
     networks: int = NETWORKS,
     architecture: dict[str, Any] | None = None,
-    default_fuser: str = "mean_pmf",
-    fusers: Mapping[str, Any] | None = None,
-    warnings: bool = False,
 ) -> Bundle:
     """A bundle of the vehicle's network ('road') with `width` features, or of another architecture."""
     chosen = {"name": "road", "size": SIZE, **(architecture or {}), "width": width}
@@ -71,12 +64,6 @@ def random_bundle(
         torch.manual_seed(0)
         members = [build_network(chosen, classes).eval() for _ in range(networks)]
     posterior = random_posterior(networks, classes, width + 1)
-    arrays: dict[str, np.ndarray] = {}
-    record: dict[str, Any] = {}
-    if warnings:
-        inside = random_tracks(60, 10, posterior)
-        outside = random_tracks(30, 10, posterior, outside=True, seed=1)
-        arrays, record = fit_warnings(posterior, inside, outside).to_parts()
     meta = BundleMeta(
         architecture=chosen,
         networks=networks,
@@ -86,9 +73,9 @@ def random_bundle(
         normalisation=Normalisation().as_dict(),
         prior_precision=1.0,
         posterior_temperature=1.0,
-        default_fuser=default_fuser,
-        fusers=dict(fusers or {}),
-        warnings=record,
+        default_fuser="mean_pmf",
+        fusers={},
+        warnings={},
         package_version=__version__,
     )
-    return make_bundle(meta, members, posterior, arrays)
+    return make_bundle(meta, members, posterior, {})

@@ -26,7 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sections",
         default="",
         metavar="NAMES",
-        help="of prediction, fusion, replay, live, fit, startup, laplace_torch (default: all but the last)",
+        help="of prediction, fusion, fusion_live, replay, live, fit, startup, laplace_torch "
+        "(default: all but the last)",
     )
     parser.add_argument("--quick", action="store_true", help="fewer rounds and cases: a look in two minutes")
     parser.add_argument(
@@ -36,8 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write the records to this file, over what is in it",
     )
     parser.add_argument(
-        "--bundle", default="signworld", help="model of fusion, replay and live (%(default)s)"
+        "--bundle", default="signworld", help="model of fusion_live, replay and live (%(default)s)"
     )
+    parser.add_argument("--fusion-bundle", default="gtsrb", help="model of fusion (%(default)s)")
     parser.add_argument("--threads", type=int, default=1, help="threads of torch (%(default)s)")
     parser.add_argument(
         "--laplace-torch",
@@ -52,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     from lla_fusion_ros.bench.run import BenchOptions, run_bench, write_document
     from lla_fusion_ros.bench.targets import targets
 
-    options = BenchOptions(_sections(args), args.bundle, args.quick, args.threads)
+    options = BenchOptions(_sections(args), args.bundle, args.fusion_bundle, args.quick, args.threads)
     document: dict[str, Any] = {}
 
     def save(finished: dict[str, Any]) -> None:

@@ -109,7 +109,7 @@ class MeasuredViews(Views):
     @once
     def mean_centred(self) -> np.ndarray:
         """Mean over networks of the mean-centred logits.  [t, m]"""
-        return network_mean(self.shifted) - network_mean(self._mean_shifted)[:, None]
+        return network_mean(self.shifted) - self._network_means[0][:, None]
 
     @once
     def entropy(self) -> np.ndarray:
@@ -117,20 +117,41 @@ class MeasuredViews(Views):
         return entropy(self.mean_pmf)
 
     @once
+    def _network_means(self) -> np.ndarray:
+        """Means over networks of what each network has of its own, all in one sum.  [5, t]
+
+        In this order: mean of the shifted logits, ln sum e^z, sum p z, ln |phi|^2, shifted logit of the
+        ensemble's class.
+        """
+        table = np.empty((5, *self._mean_shifted.shape))
+        table[0], table[1] = self._mean_shifted, self._log_total
+        np.einsum("tcm,tcm->tc", self.pmf, self.shifted, out=table[2])
+        np.log(np.maximum(self._squares, 1e-60), out=table[3])
+        table[4] = self._top_shifted
+        return np.add.reduce(table, axis=2) * (1.0 / table.shape[2])
+
+    @once
     def network_entropy(self) -> np.ndarray:
         """H of each network's pmf, ln sum e^z - sum p z.  [t, c]"""
         return self._log_total - np.einsum("tcm,tcm->tc", self.pmf, self.shifted)
 
     @once
+    def mean_network_entropy(self) -> np.ndarray:
+        """H of each network's pmf, mean over networks.  [t]"""
+        means = self._network_means
+        return means[1] - means[2]
+
+    @once
     def disagreement(self) -> np.ndarray:
         """Mutual information between class and network: H of the mean minus mean H.  [t]"""
-        return np.maximum(self.entropy - network_mean(self.network_entropy), 0.0)
+        return np.maximum(self.entropy - self.mean_network_entropy, 0.0)
 
     @once
     def energy(self) -> np.ndarray:
         """log-sum-exp of the mean-centred logits, mean over networks: large for a sure view.  [t]"""
         # shifted has its largest at 0, so lse(centred) = ln(sum exp shifted) - mean(shifted)
-        return network_mean(self._log_total - self._mean_shifted)
+        means = self._network_means
+        return means[1] - means[0]
 
     @once
     def top(self) -> np.ndarray:
@@ -138,14 +159,26 @@ class MeasuredViews(Views):
         return self.mean_pmf.argmax(axis=-1)
 
     @once
-    def top_centred(self) -> np.ndarray:
-        """Mean-centred logit of the most probable class.  [t, c]"""
-        return self.shifted[np.arange(len(self.shifted)), :, self.top] - self._mean_shifted
+    def _top_shifted(self) -> np.ndarray:
+        return self.shifted[np.arange(len(self.shifted)), :, self.top]  # [t, c]
+
+    @once
+    def top_logit(self) -> np.ndarray:
+        """Mean-centred logit of the most probable class, mean over networks.  [t]"""
+        means = self._network_means
+        return means[4] - means[0]
+
+    @once
+    def top_spread(self) -> np.ndarray:
+        """Standard deviation over networks of the mean-centred logit of the most probable class.  [t]"""
+        deviation = self._top_shifted - self._mean_shifted
+        deviation -= self.top_logit[:, None]
+        return np.sqrt(np.einsum("tc,tc->t", deviation, deviation) * (1.0 / deviation.shape[1]))
 
     @once
     def feature_norm(self) -> np.ndarray:
         """ln of the norm of the features, mean over networks.  [t]"""
-        return 0.5 * network_mean(np.log(np.maximum(self._squares, 1e-60)))
+        return 0.5 * self._network_means[3]
 
     @once
     def laplace_variance(self) -> np.ndarray:

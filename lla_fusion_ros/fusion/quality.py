@@ -15,11 +15,6 @@ def _margin(views: MeasuredViews) -> np.ndarray:
     return ordered[:, -1] - ordered[:, -2]
 
 
-def _top_spread(views: MeasuredViews) -> np.ndarray:
-    deviation = views.top_centred - network_mean(views.top_centred)[:, None]
-    return np.sqrt(network_mean(deviation * deviation))
-
-
 def _logit_spread(views: MeasuredViews) -> np.ndarray:
     logits = views.mean_centred  # of mean 0
     return np.sqrt(np.einsum("tm,tm->t", logits, logits) * (1.0 / logits.shape[1]))
@@ -36,11 +31,11 @@ QUALITY: dict[str, Callable[[MeasuredViews], np.ndarray]] = {
     "log_norm": lambda v: v.feature_norm,
     "log_variance": _log_variance,
     "margin": _margin,
-    "top_logit": lambda v: network_mean(v.top_centred),
-    "top_spread": _top_spread,
+    "top_logit": lambda v: v.top_logit,
+    "top_spread": lambda v: v.top_spread,
     "logit_spread": _logit_spread,
     "log_top": lambda v: np.log(np.maximum(np.maximum.reduce(v.mean_pmf, axis=-1), 1e-12)),
-    "network_entropy": lambda v: network_mean(v.network_entropy),
+    "network_entropy": lambda v: v.mean_network_entropy,
     "disagreement": lambda v: v.disagreement,
     "agreement": lambda v: network_mean(v.shifted.argmax(axis=-1) == v.top[:, None]),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from lla_fusion_ros.settings import FusionSettings
@@ -17,10 +19,15 @@ HOLD = 5  # views for which an identity switch stays visible after the track beg
 
 
 def rates(settings: FusionSettings) -> np.ndarray:
-    """The false-alarm rate of each reason, in the order of REASONS.  [reasons]"""
-    return np.array(
-        [settings.ood_false_alarm, settings.switch_false_alarm, settings.disagreement_false_alarm]
-    )
+    """The false-alarm rate of each reason, in the order of REASONS.  [reasons], read-only"""
+    return _array(settings.ood_false_alarm, settings.switch_false_alarm, settings.disagreement_false_alarm)
+
+
+@lru_cache(maxsize=8)  # asked for several times a frame
+def _array(*numbers: float) -> np.ndarray:
+    array = np.array(numbers)
+    array.flags.writeable = False
+    return array
 
 
 def raised_reasons(

@@ -24,8 +24,6 @@ from lla_fusion_ros.resources import find_model
 def fusion_records():
     """A measurement as small as it can be, but a real one."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lla_fusion_ros.bench.fusion.CLASSES", 3)
-        patch.setattr("lla_fusion_ros.bench.fusion.WIDTH", 6)
         patch.setattr("lla_fusion_ros.bench.fusion.TRACKS", (1, 10))
         patch.setattr("lla_fusion_ros.bench.fusion.fusers", lambda: ("pool", "ella"))
         return list(measure_fusion(load_bundle(find_model("signworld")), rounds=2, quick=True))
