@@ -23,7 +23,7 @@ def _load_signworld(
     outside: int = 0,
     frames: int = 50,
     seed: int = 0,
-    occluded: float = 0.2,
+    occluded: float = 0.3,
     progress: Progress | None = None,
 ) -> TrackSet:
     # the renderer stands above the data sets' types: importing it with this module would go in a circle

@@ -11,7 +11,7 @@ from lla_fusion_ros.datasets.images import digest_tracks
 from lla_fusion_ros.datasets.types import Frame, Track, TrackSet
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.signworld.drive import LANE, MOST_HIDDEN
-from lla_fusion_ros.signworld.optics import Conditions, Optics
+from lla_fusion_ros.signworld.optics import Conditions, Optics, through_jpeg
 from lla_fusion_ros.signworld.outside import OUTSIDE_KINDS
 from lla_fusion_ros.signworld.placement import place_object
 from lla_fusion_ros.signworld.render import Renderer
@@ -25,6 +25,10 @@ _SPEED = 9.0
 _START = (36.0, 62.0)  # metres: where trackers begin to see a sign, from the roof camera to the sharpest one
 _PACE = (0.45, 1.6)  # metres between views: from two cameras at 10 Hz to one that misses frames
 _BAD_WEATHER = 0.35  # of the tracks
+# Most cameras compress. Of a sign of twelve pixels JPEG leaves six of colour: networks and warnings that had
+# only seen raw images took every third small sign for an unknown object.
+_COMPRESSED = 0.8  # of the tracks
+_JPEG_QUALITY = (80, 97)
 
 
 def load_signworld(
@@ -32,14 +36,15 @@ def load_signworld(
     outside: int = 0,
     frames: int = 50,
     seed: int = 0,
-    occluded: float = 0.2,
+    occluded: float = 0.3,
     progress: Callable[[int, int], None] | None = None,
 ) -> TrackSet:
     """Render `tracks` tracks of the known classes (equally often) and `outside` ones of other objects.
 
     A track has up to `frames` images, by turns of the two cameras, at the pace of a drive: most begin far
     away, and not all come near. `occluded` of the objects have a van or a bush before them; as in a drive,
-    what is all but hidden has no box. Light and weather vary from a clear day to dusk and rain.
+    what is all but hidden has no box. Light and weather vary from a clear day to dusk and rain; most
+    tracks come from compressed images.
     """
     if tracks < 0 or outside < 0 or frames < 1 or not 0 <= occluded <= 1:
         raise InputError(
@@ -77,9 +82,11 @@ def _render_track(name: str, number: int, frames: int, seed: int, occluded: floa
     day = _bad_weather(rng) if rng.random() < _BAD_WEATHER else _fair_weather(rng)
     passing = 1.75 * abs(thing.position[0] - LANE)  # nearer than this no camera sees all of it
     start, pace = rng.uniform(*_START), rng.uniform(*_PACE)
+    quality = int(rng.integers(*_JPEG_QUALITY)) if rng.random() < _COMPRESSED else None
     distances = np.linspace(start, max(7.0, passing, start - pace * (frames - 1)), frames)
     shots = [
-        _shoot(thing, props, look, step, float(distance), day, rng) for step, distance in enumerate(distances)
+        _shoot(thing, props, look, step, float(distance), day, quality, rng)
+        for step, distance in enumerate(distances)
     ]
     times = (distances[0] - distances) / _SPEED
     shown = tuple(
@@ -122,6 +129,7 @@ def _shoot(
     step: int,
     distance: float,
     day: Conditions,
+    quality: int | None,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, tuple[float, float, float, float], int, float]:
     """The part of one image around the object, the box in it, the camera, and how much is hidden."""
@@ -135,6 +143,8 @@ def _shoot(
     bottom = min(renderer.camera.height, int(y1 + _CONTEXT * height) + 1)
     scene, seen = renderer.render([thing], props, vehicle, (left, top, right, bottom))
     image = optics.expose(scene, day, rng, (left, top))
+    if quality is not None:
+        image = through_jpeg(image, quality)
     dx, dy, wider, taller = rng.normal(0, day.jitter, 4)
     cx, cy = (x0 + x1) / 2 + dx * width - left, (y0 + y1) / 2 + dy * height - top
     half_width, half_height = width * np.exp(wider) / 2, height * np.exp(taller) / 2
