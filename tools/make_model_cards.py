@@ -227,7 +227,8 @@ def _drives(path: Path) -> list[str]:
         return []
     record = json.loads(path.read_text(encoding="utf-8"))
     lines = [
-        "Warnings over whole drives through other countries, by day, dusk and rain "
+        "Warnings over whole drives through other countries, by day, dusk and rain, "
+        f"{'raw images' if record['jpeg_quality'] is None else 'images as JPEG'} "
         f"({record['mean_views']:.0f} views per object):",
         "",
         "```",

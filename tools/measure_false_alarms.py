@@ -1,7 +1,8 @@
 """How often ordinary objects are warned of, and unknown ones found, over whole sign-world drives.
 
 Every drive has another country, weather, road and set of objects; there are no mishaps but weather and
-occlusion, so that every warning about an object of a known class is a false alarm.
+occlusion, so that every warning about an object of a known class is a false alarm. Images are compressed as
+in a bag, unless `--raw` is given.
 
 Example: python tools/measure_false_alarms.py models/signworld.safetensors --drives 12 --json alarms.json
 """
@@ -21,8 +22,10 @@ from rich.progress import track as shown
 
 from lla_fusion_ros.bundle import Bundle, load_bundle
 from lla_fusion_ros.crops import Pixels, cut_crops
+from lla_fusion_ros.makebag.write import JPEG_QUALITY
 from lla_fusion_ros.pipeline import Classifier, FusionEngine, FusionSettings, Observation
 from lla_fusion_ros.signworld import Conditions, Drive, DriveSettings, Stretch
+from lla_fusion_ros.signworld.optics import through_jpeg
 from lla_fusion_ros.warnings.verdict import REASONS
 
 DUSK = Conditions(light=0.32, blur=1.1, smear=2.0, noise=0.03, jitter=0.05)
@@ -38,13 +41,22 @@ def main() -> None:
     parser.add_argument("bundle", help="a bundle of the sign world's classes")
     parser.add_argument("--drives", type=int, default=12, help="(%(default)s)")
     parser.add_argument("--first-seed", type=int, default=500, help="(%(default)s)")
+    parser.add_argument("--raw", action="store_true", help="images as the sensor has them, not as JPEG")
     parser.add_argument("--json", help="file to write")
     args = parser.parse_args()
     torch.set_num_threads(1)
     bundle = load_bundle(args.bundle)
     seeds = range(args.first_seed, args.first_seed + args.drives)
-    tracks = [track for seed in shown(seeds, "driving") for track in drive_tracks(bundle, weather(seed))]
-    record = {"command": " ".join(["python", *sys.argv]), "bundle": bundle.hash, **summary(tracks)}
+    quality = None if args.raw else JPEG_QUALITY
+    tracks = [
+        track for seed in shown(seeds, "driving") for track in drive_tracks(bundle, weather(seed), quality)
+    ]
+    record = {
+        "command": " ".join(["python", *sys.argv]),
+        "bundle": bundle.hash,
+        "jpeg_quality": quality,
+        **summary(tracks),
+    }
     print(json.dumps(record, indent=1))
     if args.json:
         Path(args.json).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
@@ -56,7 +68,7 @@ def weather(seed: int) -> DriveSettings:
     return DriveSettings(seed=seed, duration=24.0, stretches=stretches, outside_share=0.2)
 
 
-def drive_tracks(bundle: Bundle, settings: DriveSettings) -> list[dict[str, Any]]:
+def drive_tracks(bundle: Bundle, settings: DriveSettings, quality: int | None) -> list[dict[str, Any]]:
     """Each object of a drive: known or not, its views, the reasons it was ever warned of."""
     classify = Classifier(bundle, device="cpu")
     engine = FusionEngine(bundle, FusionSettings())
@@ -64,7 +76,8 @@ def drive_tracks(bundle: Bundle, settings: DriveSettings) -> list[dict[str, Any]
     for frame in Drive(settings):
         if not len(frame.ids):
             continue
-        crops = cut_crops(Pixels(frame.image, "rgb"), frame.boxes, bundle.input_size, bundle.crop_margin)
+        image = frame.image if quality is None else through_jpeg(frame.image, quality)
+        crops = cut_crops(Pixels(image, "rgb"), frame.boxes, bundle.input_size, bundle.crop_margin)
         result = engine.update(Observation(frame.camera, frame.stamp, frame.ids, classify(crops)))
         for position, verdict in zip(result.kept, result.verdicts, strict=True):
             track = seen[frame.ids[position]]

@@ -10,6 +10,7 @@ import pytest
 from lla_fusion_ros.datasets import cut, load, load_dataset
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.signworld import CLASS_NAMES, RoadsideObject
+from lla_fusion_ros.signworld.optics import through_jpeg
 from lla_fusion_ros.signworld.render import Renderer
 from lla_fusion_ros.signworld.scene import make_look, scatter_props
 from lla_fusion_ros.signworld.settings import TWO_CAMERAS
@@ -73,6 +74,15 @@ def test_a_window_shows_exactly_what_the_whole_image_shows():
             np.abs(whole[window[1] : window[3], window[0] : window[2]].astype(int) - part).max(axis=-1) <= 2
         )
         assert same.mean() > 0.99
+
+
+def test_jpeg_keeps_fine_light_and_loses_fine_colour():
+    grey, colour = np.zeros((32, 32, 3), np.uint8), np.zeros((32, 32, 3), np.uint8)
+    grey[:, ::2] = 255
+    colour[:, ::2], colour[:, 1::2] = (110, 0, 0), (0, 0, 255)  # about as light as each other
+    kept, lost = (through_jpeg(image, 92).astype(int) for image in (grey, colour))
+    assert abs(kept[:, ::2].mean() - 255) < 10 and kept[:, 1::2].mean() < 10
+    assert abs(lost[:, ::2].mean(axis=(0, 1)) - lost[:, 1::2].mean(axis=(0, 1))).max() < 20
 
 
 def test_crops_of_different_classes_can_be_told_apart_by_their_mean(trackset):
