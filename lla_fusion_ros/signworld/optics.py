@@ -48,10 +48,11 @@ def through_jpeg(image: np.ndarray, quality: int) -> np.ndarray:
 
     RGB uint8 -> the same
     """
-    coded = cv2.imencode(".jpg", np.ascontiguousarray(image[..., ::-1]), [cv2.IMWRITE_JPEG_QUALITY, quality])[
-        1
-    ]
-    return np.ascontiguousarray(cv2.imdecode(coded, cv2.IMREAD_COLOR)[..., ::-1])
+    bgr = np.ascontiguousarray(image[..., ::-1])
+    coded = cv2.imencode(".jpg", bgr, [cv2.IMWRITE_JPEG_QUALITY, quality])[1]
+    decoded = cv2.imdecode(coded, cv2.IMREAD_COLOR)
+    assert decoded is not None
+    return np.ascontiguousarray(decoded[..., ::-1])
 
 
 class Optics:
