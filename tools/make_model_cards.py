@@ -36,8 +36,8 @@ with ids, this bundle gives the class. The class index is GTSRB's ClassId.""",
         "limits": """\
 - The training images are at most 40 px on their longer side, from one camera in one region of Germany,
   by day.
-- It was trained on the data set's images (PPM). Below a JPEG quality of about 90 far signs are taken for unknown
-  objects more often than stated (table above); classes hardly suffer.
+- It was trained on the data set's images (PPM). Below a JPEG quality of about 90 far signs are taken for
+  unknown objects more often than stated (table above); classes hardly suffer.
 - Boxes are expected tight around the sign, as GTSRB annotates them.
 - Signs that GTSRB does not have are unknown to it. The warning finds most of them after a few frames, not all
   (next card).
