@@ -3,8 +3,9 @@
 import json
 import os
 import pickle
+import re
 import struct
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ from safetensors.numpy import save_file
 
 from lla_fusion_ros.bundle import container as container_module
 from lla_fusion_ros.bundle import load_bundle, make_bundle, save_bundle
+from lla_fusion_ros.bundle.meta import meta_from_dict
 from lla_fusion_ros.errors import BundleError, LlaFusionError
+from lla_fusion_ros.networks import Normalisation
 from support.tiny_bundle import tiny_bundle
 
 
@@ -163,6 +166,28 @@ def test_networks_of_another_architecture_are_refused(bundle):
     other = {**bundle.meta.architecture, "width": 9}
     with pytest.raises(BundleError, match="network 0 does not fit"):
         replace(bundle, meta=replace(bundle.meta, architecture=other)).members()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"kkind": "fixed"}, "'normalisation' has an unknown 'kkind'"),
+        ({"kind": 3}, "'normalisation.kind' is '3', a int"),
+        ({"floor": "low"}, "'normalisation.floor' is 'low', a str"),
+        ({"gray": 1}, "'normalisation.gray' is '1', not true or false"),
+    ],
+)
+def test_a_normalisation_that_cannot_be_is_refused_when_loading(bundle, wrong, sentence):
+    document = {**bundle.meta.as_dict(), "normalisation": wrong}
+    with pytest.raises(BundleError, match=re.escape(sentence)):
+        meta_from_dict(document, "a file")
+
+
+def test_every_normalisation_is_accepted_when_loading(bundle):
+    full = Normalisation("fixed", 0.1, 2.0, 0.0, True).as_dict()
+    assert len(full) == len(fields(Normalisation))
+    loaded = meta_from_dict({**bundle.meta.as_dict(), "normalisation": full}, "a file")
+    assert Normalisation(**loaded.normalisation).as_dict() == full
 
 
 def test_the_header_is_plain_json_that_any_tool_can_read(content, bundle):

@@ -76,6 +76,7 @@ def meta_from_dict(document: Any, where: str) -> BundleMeta:
         meta = BundleMeta(**values)
         for name in ("architecture", "normalisation", "fusers", "warnings", "scores", "dataset", "training"):
             _typed(name, getattr(meta, name), dict)
+        _check_normalisation(meta.normalisation)
         for name, fitted in meta.fusers.items():
             _typed(f"fusers.{name}", fitted, dict)
         for name in ("networks", "input_size"):
@@ -100,6 +101,18 @@ def meta_from_dict(document: Any, where: str) -> BundleMeta:
             f"prior precision {meta.prior_precision}, posterior temperature {meta.posterior_temperature}"
         )
     return meta
+
+
+def _check_normalisation(values: dict[str, Any]) -> None:
+    """The names and types of `networks.Normalisation`, which needs torch: not for those who only fuse."""
+    unknown = sorted(set(values) - {"kind", "mean", "std", "floor", "gray"})
+    if unknown:
+        raise ValueError(f"'normalisation' has an unknown '{unknown[0][:60]}'")
+    _typed("normalisation.kind", values.get("kind", ""), str)
+    for name in ("mean", "std", "floor"):
+        _typed(f"normalisation.{name}", values.get(name, 0.0), int | float)
+    if not isinstance(values.get("gray", False), bool):
+        raise ValueError(f"'normalisation.gray' is {str(values['gray'])[:60]!r}, not true or false")
 
 
 def _typed(name: str, value: Any, kind: Any) -> None:
