@@ -152,8 +152,7 @@ def _measured(document: Document) -> str:
         "Where the load is far above the number of cores, ratios of CPU time hold roughly, wall times do not."
     )
     run = document.get("run")
-    several = "The sections come from more than one run, as this table tells. "
-    begun = f"One run of version {run['version']}, begun {run['started']}. " if run else several
+    begun = f"One run of version {run['version']}, begun {run['started']}. " if run else ""
     return f"## Where it was measured\n\n{begun}{text}\n\n{_table(head, rows)}"
 
 
@@ -194,7 +193,7 @@ def _fusion(document: Document, images: str) -> str:
     others = [r for r in records if not r["default"] and r["with_warnings"] and r["L"] == 100]
     fusers = [r for r in records if not r["with_warnings"] and r["L"] == 1000 and r["tracks"] == 10]
     small = document.get("fusion_live", [])
-    name, small_name = (rows[0]["fuser"] if rows else "" for rows in (default, small))
+    name, small_name = (rows[0]["fuser"] if rows else "none" for rows in (default, small))
     return f"""## Fusion
 
 A whole `FusionEngine.update` with the default fuser of a bundle: tracks, fusion, all three warnings,
@@ -208,7 +207,7 @@ The demo's bundle (`{small_name}`):
 
 {_records(small, _FUSION)}
 
-The same with the other fusers that a bundle may be calibrated to, at L = 100:
+The road's bundle with the other fusers that may be chosen as a default, at L = 100:
 
 {_records(others, _OTHERS)}
 

@@ -118,16 +118,14 @@ class MeasuredViews(Views):
 
     @once
     def _network_means(self) -> np.ndarray:
-        """Means over networks of what each network has of its own, all in one sum.  [5, t]
+        """Means over networks of what each network has of its own, all in one sum.  [4, t]
 
-        In this order: mean of the shifted logits, ln sum e^z, sum p z, ln |phi|^2, shifted logit of the
-        ensemble's class.
+        In this order: mean of the shifted logits, ln sum e^z, sum p z, ln |phi|^2.
         """
-        table = np.empty((5, *self._mean_shifted.shape))
+        table = np.empty((4, *self._mean_shifted.shape))
         table[0], table[1] = self._mean_shifted, self._log_total
         np.einsum("tcm,tcm->tc", self.pmf, self.shifted, out=table[2])
         np.log(np.maximum(self._squares, 1e-60), out=table[3])
-        table[4] = self._top_shifted
         return np.add.reduce(table, axis=2) * (1.0 / table.shape[2])
 
     @once
@@ -165,8 +163,7 @@ class MeasuredViews(Views):
     @once
     def top_logit(self) -> np.ndarray:
         """Mean-centred logit of the most probable class, mean over networks.  [t]"""
-        means = self._network_means
-        return means[4] - means[0]
+        return network_mean(self._top_shifted) - self._network_means[0]
 
     @once
     def top_spread(self) -> np.ndarray:
