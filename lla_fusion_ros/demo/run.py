@@ -29,7 +29,7 @@ from lla_fusion_ros.stream.tally import Tally
 DRIVE, FUSED, VIDEO, LOGS = "drive", "fused", "annotated.mp4", "logs"
 COMPARED = ("last", "vote", "mean_pmf", "log_odds", "pool")
 _START_TIMEOUT = 60.0  # seconds; a busy machine takes long to import torch
-_QUIET = 6.0  # seconds without a message after which frames that are still missing count as lost
+_QUIET = 15.0  # seconds without a message, the bag at its end, after which missing frames count as lost
 
 Tell = Callable[[str], None]
 Watch = Callable[[LiveState], None]
@@ -137,14 +137,16 @@ class Demo:
             [str(self._folder / DRIVE), "--rate", str(self._rate), "--wait", "30"],
         )
         heard = time.monotonic()
-        while player.poll() is None or (state.frames < frames and time.monotonic() - heard < _QUIET):
-            if _drain(lines, state):
+        while state.frames < frames and time.monotonic() - heard < _QUIET:
+            if _drain(lines, state) or player.poll() is None:
                 heard = time.monotonic()
             processes.check("perception", "recorder")
             self._watch(state)
             time.sleep(0.1)
-        if player.returncode != 0:
+        if player.wait() != 0:
             processes.check("bag_player")
+        if not state.frames:
+            raise DemoError(f"{frames} frames were played, and no fused class came back; see {processes.logs}")
         for name in ("perception", "recorder"):
             processes.stop(name)
 

@@ -23,6 +23,7 @@ from lla_fusion_ros.errors import LlaFusionError
 from lla_fusion_ros.ros.outputs import TYPES
 from lla_fusion_ros.ros.session import begin, quiet_end
 from lla_fusion_ros.wire import contract
+from lla_fusion_ros.wire.cdr import CdrReader
 from lla_fusion_ros.wire.detections import parse_detections
 from lla_fusion_ros.wire.status import parse_diagnostics
 
@@ -36,7 +37,8 @@ class Recorder(Node):
         super().__init__("recorder")
         self._writer = writer
         self._tell = tell
-        self._early: list[tuple[str, bytes]] = []  # before the clock has begun
+        self._early: list[tuple[str, bytes]] = []  # before there is a time
+        self._newest = 0
         self._listen(contract.FUSED_CLASSES, contract.DETECTIONS, self._fused)
         self._listen(contract.OOD_WARNINGS, contract.DIAGNOSTICS, self._warnings)
         self._listen(contract.LABELS, contract.LABEL_INFO, lambda _: tell({"event": "labels"}), latched=True)
@@ -62,7 +64,9 @@ class Recorder(Node):
         self.create_subscription(TYPES[type_name], topic, heard, qos, raw=True)
 
     def _record(self, topic: str, data: bytes) -> None:
-        now = self.get_clock().now().nanoseconds
+        # a simulated clock may be found late, or never: then the stamps of the messages tell the time
+        self._newest = max(self._newest, CdrReader(data).header().stamp)
+        now = self.get_clock().now().nanoseconds or self._newest
         if not now:
             self._early.append((topic, data))
             return

@@ -1,0 +1,41 @@
+"""The demo's recorder: nothing that was heard may be missing in its bag."""
+
+from __future__ import annotations
+
+import json
+
+from vision_msgs.msg import Detection2D, Detection2DArray, LabelInfo, ObjectHypothesisWithPose
+
+from lla_fusion_ros.bags.reader import Bag
+from support.ros import LATCHED
+
+
+def test_without_a_clock_messages_are_recorded_at_their_stamps(ros_graph, ros_process, tmp_path):
+    node = ros_graph.node()
+    labels = node.create_publisher(LabelInfo, "/fused_classes/label_info", LATCHED)
+    labels.publish(LabelInfo())  # as from a node whose clock has not begun
+    fused = node.create_publisher(Detection2DArray, "/fused_classes", 10)
+    out = tmp_path / "bag"
+    recorder = ros_process(
+        "lla_fusion_ros.ros.recorder_node",
+        *("--out", str(out), "--cameras", "left"),
+        params={"use_sim_time": True},
+    )
+    recorder.wait_for_log('"labels"')
+    ros_graph.publish_until(fused, _fused_classes(second=7), lambda: '"fused"' in recorder.log)
+    assert recorder.stop() == 0
+    with Bag(out) as bag:
+        recorded = [(message.topic, message.time) for message in bag.messages()]
+    assert recorded[0] == ("/fused_classes/label_info", 7 * 10**9)
+    assert set(recorded[1:]) == {("/fused_classes", 7 * 10**9)}
+    heard = [json.loads(line) for line in recorder.log.splitlines() if line.startswith("{")]
+    assert len(recorded) == sum(line["event"] != "ready" for line in heard)
+
+
+def _fused_classes(second: int) -> Detection2DArray:
+    message = Detection2DArray()
+    message.header.stamp.sec = second
+    hypothesis = ObjectHypothesisWithPose()
+    hypothesis.hypothesis.class_id, hypothesis.hypothesis.score = "0", 1.0
+    message.detections = [Detection2D(header=message.header, results=[hypothesis], id="1")]
+    return message
