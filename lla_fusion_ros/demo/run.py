@@ -146,7 +146,7 @@ class Demo:
         if player.wait() != 0:
             processes.check("bag_player")
         if not state.frames:
-            raise DemoError(f"{frames} frames were played, and no fused class came back; see {processes.logs}")
+            raise DemoError(f"{frames} frames were played, and nothing fused came back; see {processes.logs}")
         for name in ("perception", "recorder"):
             processes.stop(name)
 
