@@ -12,6 +12,7 @@ from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.pmf import normal_points
 from lla_fusion_ros.posterior.torch_variance import TorchVariance
+from lla_fusion_ros.settings import PRECISIONS
 from lla_fusion_ros.torch_pmf import monte_carlo, probit
 from lla_fusion_ros.views import Views
 
@@ -26,7 +27,8 @@ class Classifier:
 
     Args:
         device: "auto" takes CUDA where there is one; any torch device name otherwise.
-        half: 16-bit weights and activations; needs CUDA, where it is about twice as fast.
+        precision: "float32"; "float16", weights and activations in 16 bits, on CUDA; "int8", convolutions in
+            8 bits, on a CPU, where it takes about a third of the time.
         networks: use only these members of the ensemble.
         variance: also compute the Laplace variance of every logit, in the same call on the device.
     """
@@ -35,15 +37,15 @@ class Classifier:
         self,
         bundle: Bundle,
         device: str = "auto",
-        half: bool = False,
+        precision: str = "float32",
         networks: tuple[int, ...] | None = None,
         variance: bool = False,
     ) -> None:
         self.device = choose_device(device)
-        if half and self.device.type != "cuda":
-            raise InputError(f"half precision needs a CUDA device, not '{self.device}'; set half to false")
-        self._dtype = torch.float16 if half else torch.float32
-        self._ensemble = bundle.ensemble(networks).to(self.device, self._dtype)
+        check_precision(precision, self.device)
+        self._dtype = torch.float16 if precision == "float16" else torch.float32
+        ensemble = bundle.ensemble(networks, eight_bits=precision == "int8")
+        self._ensemble = ensemble.to(self.device, self._dtype)
         self._normalise = bundle.normalisation()
         self._size = bundle.input_size
         self._variance: TorchVariance | None = None
@@ -115,6 +117,15 @@ class Classifier:
     def warm_up(self, crops: int = 1) -> None:
         """Run once on empty crops, so that the first frame does not pay for allocation and kernel choice."""
         self(np.zeros((max(crops, 1), self._size, self._size, 3), np.uint8))
+
+
+def check_precision(name: str, device: torch.device) -> None:
+    """Refuse a precision that nobody knows or that this device does not have."""
+    if name not in PRECISIONS:
+        raise InputError(f"precision '{name}' is unknown; use {', '.join(PRECISIONS)}")
+    needed = {"float16": "cuda", "int8": "cpu"}.get(name, device.type)
+    if device.type != needed:
+        raise InputError(f"precision {name} needs a device of type {needed}, not '{device}'; use float32")
 
 
 def choose_device(name: str) -> torch.device:

@@ -7,6 +7,8 @@ from typing import Any
 
 from lla_fusion_ros.errors import InputError
 
+PRECISIONS = ("float32", "float16", "int8")  # of the networks
+
 
 def setting(
     default: Any, description: str, low: float | None = None, high: float | None = None, choices: tuple = ()

@@ -96,8 +96,10 @@ def test_unknown_and_absent_devices_are_refused(bundle, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(InputError, match="no CUDA"):
         Classifier(bundle, device="cuda")
-    with pytest.raises(InputError, match="half precision"):
-        Classifier(bundle, device="cpu", half=True)
+    with pytest.raises(InputError, match="float16 needs a device of type cuda"):
+        Classifier(bundle, device="cpu", precision="float16")
+    with pytest.raises(InputError, match="'int4' is unknown"):
+        Classifier(bundle, precision="int4")
 
 
 @pytest.mark.parametrize("samples", [None, 0, 64])

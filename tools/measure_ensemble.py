@@ -45,6 +45,7 @@ def main() -> None:
         ways = {
             "loop": Ensemble(members, grouped=False),
             "grouped": Ensemble(members, grouped=True),
+            "8 bits": Ensemble(members, eight_bits=True),
             "vmap": Vmapped(members),
         }
         for crops in (1, 20, 120):

@@ -102,12 +102,13 @@ class Bundle:
                     f"of shape {tuple(value.shape)}, the file has {found}"
                 )
 
-    def ensemble(self, networks: Sequence[int] | None = None) -> Ensemble:
+    def ensemble(self, networks: Sequence[int] | None = None, eight_bits: bool = False) -> Ensemble:
         """All members, or some of them, in one module for inference."""
         from lla_fusion_ros.networks import Ensemble
 
         members = self.members()
-        return Ensemble(members if networks is None else [members[index] for index in networks])
+        chosen = members if networks is None else [members[index] for index in networks]
+        return Ensemble(chosen, eight_bits=eight_bits)
 
     def normalisation(self) -> Normalisation:
         from lla_fusion_ros.networks import Normalisation

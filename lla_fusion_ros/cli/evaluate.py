@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lla_fusion_ros.settings import PRECISIONS
+
 if TYPE_CHECKING:
     from lla_fusion_ros.bundle import Bundle
     from lla_fusion_ros.evaluation.run import Options
@@ -53,6 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     what.add_argument("--seed", type=int, default=1, help="of the degradations (%(default)s)")
     what.add_argument("--resamples", type=int, default=1000, help="of the bootstrap (%(default)s)")
+    what.add_argument(
+        "--precision", choices=PRECISIONS, default="float32", help="of the networks (%(default)s)"
+    )
     out = parser.add_argument_group("output")
     out.add_argument("--json", metavar="FILE", help="write all results as JSON; - for standard output")
     out.add_argument("--plots", metavar="DIR", help="write figures (needs matplotlib)")
@@ -122,6 +127,7 @@ def _options(args: argparse.Namespace) -> Options:
         draws=args.draws,
         seed=args.seed,
         resamples=args.resamples,
+        precision=args.precision,
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from lla_fusion_ros.cli.bag_progress import BagProgress, print_scores
 from lla_fusion_ros.cli.settings_options import add_setting_options, settings_from
+from lla_fusion_ros.settings import PRECISIONS
 
 if TYPE_CHECKING:
     from lla_fusion_ros.replay.outputs import Outcome
@@ -48,6 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--compare", default="", metavar="FUSERS", help="fusers to score beside the one in use: names, or all"
     )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:0")
+    parser.add_argument(
+        "--precision", choices=PRECISIONS, default="float32", help="of the networks (default: float32)"
+    )
     add_setting_options(parser)
     for part, meaning in (
         ("bag", "the fused bag"),
@@ -69,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     fusion, stream = settings_from(args)
     bundle = load_bundle(find_model(args.bundle or "signworld"))
     folder = args.out or Path(f"{args.bag.resolve().name.split('.')[0]}_fused")
-    options = ReplayOptions(fusion, stream, args.use, args.start, args.device)
+    options = ReplayOptions(fusion, stream, args.use, args.start, args.device, args.precision)
     wanted = Wanted(
         bag=not args.no_bag,
         views=not args.no_views,

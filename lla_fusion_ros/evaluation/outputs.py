@@ -35,9 +35,10 @@ def network_outputs(
     longest: int,
     cache: Path,
     progress: Callable[[int], None] | None = None,
+    precision: str = "float32",
 ) -> TrackViews:
     """Views of the first `longest` frames of every track under a regime; `progress` hears of crops."""
-    file = cache / "views" / f"{_key(bundle, tracks, regime, seed, longest)}.npz"
+    file = cache / "views" / f"{_key(bundle, tracks, regime, seed, longest, precision)}.npz"
     kept = _load(file)
     if kept is not None:
         if progress is not None:
@@ -45,7 +46,7 @@ def network_outputs(
         return kept
     from lla_fusion_ros.classifier import Classifier  # torch: not needed where the cache answers
 
-    classifier = Classifier(bundle)
+    classifier = Classifier(bundle, precision=precision)
 
     def classify(crops: np.ndarray):  # type: ignore[no-untyped-def]
         views = classifier(crops)
@@ -58,10 +59,10 @@ def network_outputs(
     return views
 
 
-def _key(bundle: Bundle, tracks: TrackSet, regime: str, seed: int, longest: int) -> str:
-    """Bundle, data, chosen tracks and their labels, regime and seed: whatever changes the arrays."""
+def _key(bundle: Bundle, tracks: TrackSet, regime: str, seed: int, longest: int, precision: str) -> str:
+    """Bundle, data, chosen tracks and their labels, regime, seed, precision: whatever changes the arrays."""
     chosen = [(track.id, track.label, len(track.frames)) for track in tracks.tracks]
-    parts = [_VERSION, bundle.hash, tracks.digest, chosen, regime, seed, longest]
+    parts = [_VERSION, bundle.hash, tracks.digest, chosen, regime, seed, longest, precision]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
 
 

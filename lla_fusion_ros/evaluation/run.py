@@ -39,6 +39,7 @@ class Options:
         draws: how often every track is degraded anew; the clean regime has nothing to draw.
         seed: of the first draw.
         resamples: of the bootstrap over tracks.
+        precision: of the networks.
     """
 
     regimes: tuple[Regime, ...] = REGIMES
@@ -48,6 +49,7 @@ class Options:
     draws: int = 5
     seed: int = 1
     resamples: int = 1000
+    precision: str = "float32"
 
     def seeds(self, regime: Regime) -> range:
         """One seed per draw of a regime."""
@@ -132,7 +134,7 @@ def _drawn(
         return None
     return joined(
         [
-            network_outputs(bundle, tracks, regime, seed, longest, cache, report.crops)
+            network_outputs(bundle, tracks, regime, seed, longest, cache, report.crops, options.precision)
             for seed in options.seeds(regime)
         ]
     )

@@ -3,7 +3,7 @@
 Measured on one CPU core (channels last, 5 'road' networks of 24-48-96-96 channels, ms per call of
 1 / 20 / 120 crops): a Python loop over networks 1.82 / 13.9 / 78, grouped convolutions 1.30 / 13.0 / 85,
 torch.vmap 2.60 / 27.9 / 165. Hence grouped where the layers are known, else the loop; never vmap.
-`tools/measure_ensemble.py` measures it again.
+`tools/measure_ensemble.py` measures it again, 8 bits among them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from torch import nn
 from torch.nn import functional
 
 from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.networks.eight_bits import EightBitConvolutions
 from lla_fusion_ros.networks.fold import folded
 from lla_fusion_ros.networks.network import SplitNetwork, with_bias_feature
 
@@ -27,9 +28,15 @@ class Ensemble(nn.Module):
 
     forward(images [crops, channels, S, S]) -> logits [crops, networks, classes],
     features [crops, networks, D] with the trailing 1.
+
+    Args:
+        grouped: layer by layer for all networks at once; by itself where the layers are known.
+        eight_bits: run the convolutions in 8 bits, on an x86 CPU.
     """
 
-    def __init__(self, members: Sequence[SplitNetwork], grouped: bool | None = None) -> None:
+    def __init__(
+        self, members: Sequence[SplitNetwork], grouped: bool | None = None, eight_bits: bool = False
+    ) -> None:
         super().__init__()
         if not members:
             raise InputError("an ensemble needs at least one network")
@@ -40,11 +47,14 @@ class Ensemble(nn.Module):
         if grouped and not can_group:
             raise InputError("these networks have layers that cannot be grouped; leave `grouped` unset")
         self.networks = len(inference)
-        self.trunk: nn.Module = (
-            _GroupedTrunk([m.trunk for m in inference])
-            if (can_group if grouped is None else grouped)
-            else _LoopedTrunk([m.trunk for m in inference])
-        )
+        trunks = [member.trunk for member in inference]
+        self.trunk: nn.Module
+        if eight_bits:
+            self.trunk = _EightBitTrunk([member.trunk for member in members], trunks)
+        elif can_group if grouped is None else grouped:
+            self.trunk = _GroupedTrunk(trunks)
+        else:
+            self.trunk = _LoopedTrunk(trunks)
         # one weight matrix with the bias as its last row: logits are a single batched product
         heads = [torch.cat([m.head.weight, m.head.bias[:, None]], dim=1).T for m in inference]
         self.register_buffer("head", torch.stack(heads).contiguous())  # [networks, D, classes]
@@ -112,11 +122,14 @@ class _SplitNetworks(nn.Module):
 
 
 class _GroupedTrunk(nn.Module):
-    """The trunks layer by layer: convolutions grouped by network, linear layers as batched products."""
+    """The trunks layer by layer: convolutions grouped by network, linear layers as batched products.
 
-    def __init__(self, trunks: list[nn.Module]) -> None:
+    Args:
+        shared: the first layer of all networks reads the same values.
+    """
+
+    def __init__(self, trunks: Sequence[nn.Module], shared: bool = True) -> None:
         super().__init__()
-        shared = True
         layers: list[nn.Module] = []
         for same in zip(*trunks, strict=True):
             if isinstance(same[0], nn.Conv2d):
@@ -135,6 +148,36 @@ class _GroupedTrunk(nn.Module):
             # every ReLU follows a layer that made a fresh tensor, so it may work in place
             images = functional.relu_(images) if isinstance(layer, nn.ReLU) else layer(images)
         return images
+
+
+class _EightBitTrunk(nn.Module):
+    """Convolutions in 8 bits, the layers after them as they are.
+
+    Args:
+        trained: the trunks with their batch norm, which tells the scales.
+        inference: the same trunks, folded.
+    """
+
+    def __init__(self, trained: list[nn.Module], inference: list[nn.Module]) -> None:
+        super().__init__()
+        self.convolutions = EightBitConvolutions(trained)
+        ends = [_from_flat(trunk) for trunk in inference]
+        for end, ranges in zip(ends, self.convolutions.ranges, strict=True):
+            linear = end[1]  # what each channel was divided by is multiplied here
+            if not isinstance(linear, nn.Linear) or not _can_group(end):
+                raise InputError("precision int8 needs networks with linear layers after their convolutions")
+            linear.weight.data *= ranges.repeat_interleave(linear.in_features // len(ranges))
+        self.end = _GroupedTrunk(ends, shared=False)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return self.end(self.convolutions(images))
+
+
+def _from_flat(trunk: nn.Module) -> nn.Sequential:
+    """The layers of a trunk from where it becomes flat."""
+    layers = list(trunk.children())
+    at = next(index for index, layer in enumerate(layers) if isinstance(layer, nn.Flatten))
+    return nn.Sequential(*layers[at:])
 
 
 def _can_group(trunk: nn.Module) -> bool:

@@ -42,15 +42,17 @@ class Normalisation:
 
     def __call__(self, crops: torch.Tensor, dtype: torch.dtype = torch.float32) -> torch.Tensor:
         """[crops, S, S, 3] uint8 -> [crops, channels, S, S]; channels last in memory, which is faster."""
-        images = crops.permute(0, 3, 1, 2).to(torch.float32).div_(255.0)
+        images = crops.to(torch.float32, memory_format=torch.contiguous_format)
         if self.gray:
-            images = images.mean(dim=1, keepdim=True)
+            images = images.mean(dim=3, keepdim=True)
+        rows = images.flatten(1)  # the same numbers
         if self.kind == "fixed":
-            images = images.sub_(self.mean).div_(self.std)
-        else:
-            std, mean = torch.std_mean(images, dim=(1, 2, 3), keepdim=True)
-            images = images.sub_(mean).div_(std.add_(self.floor))
-        return images.to(dtype)
+            rows.sub_(255.0 * self.mean).div_(255.0 * self.std)
+        else:  # torch.std_mean takes five times as long
+            rows.sub_(rows.mean(dim=1, keepdim=True))
+            deviation = torch.linalg.vector_norm(rows, dim=1, keepdim=True).div_((rows.shape[1] - 1) ** 0.5)
+            rows.div_(deviation.add_(255.0 * self.floor))
+        return images.permute(0, 3, 1, 2).to(dtype)
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

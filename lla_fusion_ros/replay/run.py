@@ -36,7 +36,7 @@ class ReplayOptions:
     Attributes:
         use: what to fuse: the bag's images, its recorded views, or whichever it has (images first).
         start: seconds to skip at the beginning.
-        device: where the networks run.
+        device, precision: where and how the networks run.
         time_offsets: seconds by camera, added to the stamps of its detections before pairing.
     """
 
@@ -45,6 +45,7 @@ class ReplayOptions:
     use: Input = "auto"
     start: float = 0.0
     device: str = "auto"
+    precision: str = "float32"
     time_offsets: dict[str, float] = field(default_factory=dict)
 
 
@@ -97,7 +98,7 @@ def open_source(
     from lla_fusion_ros.classifier import Classifier
     from lla_fusion_ros.stream.classify import ClassifyStage
 
-    classifier = Classifier(bundle, options.device)
+    classifier = Classifier(bundle, options.device, options.precision)
     classifier.warm_up()
     stage = ClassifyStage(classifier, bundle.input_size, bundle.crop_margin, options.stream, tally)
     named = [camera for camera in cameras if isinstance(camera, CameraTopics)]

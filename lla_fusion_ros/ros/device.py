@@ -15,11 +15,11 @@ WARM_UP_CROPS = 16
 def make_classifier(bundle: Bundle, settings: NetworkSettings, logger: RcutilsLogger) -> Classifier:
     """Networks on their device, warmed up."""
     torch.set_num_threads(settings.threads)
-    classifier = Classifier(bundle, settings.device, settings.half)
+    classifier = Classifier(bundle, settings.device, settings.precision)
     if settings.device == "auto" and classifier.device.type == "cpu":
         logger.warning("no CUDA device found: the networks run on the CPU")
     classifier.warm_up(WARM_UP_CROPS)
-    logger.info(f"networks ready on {classifier.device}")
+    logger.info(f"networks ready on {classifier.device}, {settings.precision}")
     return classifier
 
 

@@ -18,8 +18,9 @@ def bundle(tmp_path):
     return load_bundle(tmp_path / "tiny.safetensors")
 
 
-def outputs(bundle, cache, regime="hard", seed=0, tracks=None):
-    return network_outputs(bundle, tracks or make_trackset(), regime, seed, 3, cache)
+def outputs(bundle, cache, regime="hard", seed=0, tracks=None, precision="float32"):
+    chosen = tracks or make_trackset()
+    return network_outputs(bundle, chosen, regime, seed, 3, cache, precision=precision)
 
 
 def refuse(*args, **kwargs):
@@ -35,7 +36,8 @@ def test_the_second_run_does_not_touch_the_networks(bundle, tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize(
-    "change", [{"regime": "mixed"}, {"seed": 1}, {"tracks": make_trackset(seed=5, tracks=3)}]
+    "change",
+    [{"regime": "mixed"}, {"seed": 1}, {"tracks": make_trackset(seed=5, tracks=3)}, {"precision": "int8"}],
 )
 def test_other_questions_are_not_answered_from_the_cache(bundle, tmp_path, monkeypatch, change):
     outputs(bundle, tmp_path)

@@ -1,0 +1,151 @@
+"""Convolutions in 8 bits, against formulas in double precision and against the same networks in 32 bits."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from lla_fusion_ros.bundle import load_bundle
+from lla_fusion_ros.calibration.collect import border_of
+from lla_fusion_ros.classifier import Classifier
+from lla_fusion_ros.datasets import cut, degrade
+from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.networks import Ensemble, SplitNetwork, build_network
+from lla_fusion_ros.networks import eight_bits as module
+from lla_fusion_ros.networks.fold import folded
+from lla_fusion_ros.resources import find_model
+from lla_fusion_ros.signworld.tracks import load_signworld
+
+ROAD = {"name": "road", "size": 24, "channels": [8, 16, 16, 24], "width": 10}
+ODD = {"name": "road", "size": 21, "channels": [6, 10, 14], "width": 7}
+
+
+def _trained(architecture, count=3, classes=6):
+    members = [build_network(architecture, classes) for _ in range(count)]
+    side = architecture["size"]
+    for member in members:
+        for layer in member.modules():  # means and deviations that differ from channel to channel
+            if isinstance(layer, nn.BatchNorm2d):
+                nn.init.uniform_(layer.weight, 0.2, 3.0)
+                nn.init.uniform_(layer.bias, -1.0, 1.0)
+        member.train()
+        for _ in range(20):
+            member(torch.randn(32, 3, side, side))
+    return [member.eval() for member in members]
+
+
+def _in_levels(member, images):
+    """One network, convolution by convolution in double precision, rounded to 8 bits where the class does."""
+    values = (images.double() * 127 / module.INPUT_REACH).round().clamp(-128, 127)
+    values *= module.INPUT_REACH / 127
+    layers, before = list(member.trunk), torch.ones(3).double()
+    for at, layer in enumerate(layers):
+        if isinstance(layer, nn.Flatten):
+            break
+        if isinstance(layer, nn.Conv2d):
+            norm = layers[at + 1]
+            gain = (norm.weight / torch.sqrt(norm.running_var + norm.eps)).double()
+            after = (norm.bias + module.REACH * norm.weight.abs()).double().clamp_min(1e-3)
+            weight = layer.weight.double() * (gain / after)[:, None, None, None] * before[:, None, None]
+            scale = weight.abs().amax((1, 2, 3), keepdim=True) / module.WEIGHT_LEVELS
+            bias = (norm.bias.double() - norm.running_mean.double() * gain) / after
+            weight = (weight / scale).round() * scale
+            values = functional.conv2d(values, weight, bias, layer.stride, layer.padding)
+            values = (values * 255).round().clamp(0, 255) / 255
+            before = after
+        elif isinstance(layer, nn.MaxPool2d):
+            values = layer(values)
+    values = values * before[:, None, None]
+    end = list(folded(member).trunk.double())
+    return nn.Sequential(*end[[type(layer) for layer in end].index(nn.Flatten) :])(values)
+
+
+@pytest.mark.parametrize("architecture", [ROAD, ODD], ids=["four", "odd sides"])
+def test_features_are_those_of_the_rounded_network(architecture):
+    torch.manual_seed(0)
+    members = _trained(architecture)
+    images = torch.randn(7, 3, architecture["size"], architecture["size"])
+    _, features = Ensemble(members, eight_bits=True)(images)
+    with torch.no_grad():
+        expected = torch.stack([_in_levels(member, images) for member in members], 1)
+    wrong = (features[..., :-1] - expected).abs()
+    # numbers that lie between two levels may be rounded either way, which the next layers dilute
+    assert wrong.median() < 1e-5 * expected.abs().max()
+    assert wrong.max() < 0.02 * expected.abs().max()
+
+
+def test_a_crop_does_not_depend_on_its_batch():
+    torch.manual_seed(1)
+    ensemble = Ensemble(_trained(ROAD), eight_bits=True)
+    images = torch.randn(9, 3, 24, 24)
+    images[3] *= 50  # far outside the range: clipped, and nobody else's business
+    every = ensemble(images)[0]
+    for row in range(9):
+        torch.testing.assert_close(ensemble(images[row : row + 1])[0][0], every[row], rtol=1e-4, atol=1e-4)
+
+
+def test_members_and_a_part_of_them_agree():
+    torch.manual_seed(2)
+    members = _trained(ROAD)
+    images = torch.randn(4, 3, 24, 24)
+    every, _ = Ensemble(members, eight_bits=True)(images)
+    some, _ = Ensemble(members[1:], eight_bits=True)(images)
+    torch.testing.assert_close(every[:, 1:], some, rtol=1e-4, atol=1e-4)
+
+
+def test_members_stay_as_they_are():
+    members = _trained(ROAD)
+    before = [{k: v.clone() for k, v in m.state_dict().items()} for m in members]
+    Ensemble(members, eight_bits=True)(torch.rand(2, 3, 24, 24))
+    for member, state in zip(members, before, strict=True):
+        assert all(torch.equal(member.state_dict()[name], state[name]) for name in state)
+
+
+def test_the_shipped_networks_say_the_same_of_signs():
+    bundle = load_bundle(find_model("signworld"))
+    tracks = load_signworld(tracks=17, frames=4, seed=5)
+    crops = degrade(cut(tracks, bundle.input_size, bundle.crop_margin, border_of(32)), "clean", 0).images
+    exact, rounded = (Classifier(bundle, "cpu", precision)(crops) for precision in ("float32", "int8"))
+    a, b = (torch.from_numpy(views.logits).softmax(-1).mean(1) for views in (exact, rounded))
+    assert 0.5 * (a - b).abs().sum(1).mean() < 0.005
+    assert (a.argmax(1) == b.argmax(1)).float().mean() > 0.97
+    assert not torch.equal(a, b)  # it was really another computation
+
+
+@pytest.mark.parametrize(
+    "architecture",
+    [
+        {"name": "dense", "size": 12, "hidden": [9, 7], "image_channels": 3},
+        {"name": "lenet", "size": 20, "width": 9},
+        {"name": "alexnet", "size": 16, "width": 8},
+    ],
+    ids=lambda a: a["name"],
+)
+def test_networks_without_batch_norm_are_refused(architecture):
+    with pytest.raises(InputError, match="int8 needs networks made of plain convolutions"):
+        Ensemble([build_network(architecture, 5)], eight_bits=True)
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        [nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)],
+        [nn.Conv2d(3, 3, 3, groups=3), nn.BatchNorm2d(3), nn.ReLU()],
+        [nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4, affine=False), nn.ReLU()],
+        [nn.Conv2d(3, 4, 3, padding=1, padding_mode="reflect"), nn.BatchNorm2d(4), nn.ReLU()],
+        [nn.Conv2d(3, 4, 3, padding="same"), nn.BatchNorm2d(4), nn.ReLU()],
+        [nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(3)],
+        [nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.AvgPool2d(2)],
+    ],
+)
+def test_other_layers_are_refused(layers):
+    trunk = nn.Sequential(*layers, nn.Flatten(), nn.LazyLinear(5))
+    trunk(torch.rand(2, 3, 12, 12))
+    with pytest.raises(InputError, match="int8 needs networks"):
+        Ensemble([SplitNetwork(trunk, 5, 2)], eight_bits=True)
+
+
+def test_a_torch_without_the_operators_is_named(monkeypatch):
+    monkeypatch.setattr(module.torch.ops, "onednn", object())
+    with pytest.raises(InputError, match="oneDNN"):
+        Ensemble(_trained(ROAD), eight_bits=True)
