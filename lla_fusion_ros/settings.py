@@ -7,7 +7,7 @@ from typing import Any
 
 from lla_fusion_ros.errors import InputError
 
-PRECISIONS = ("float32", "float16", "int8")  # of the networks
+PRECISIONS = ("auto", "float32", "float16", "int8")  # of the networks
 
 
 def setting(

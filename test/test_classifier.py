@@ -100,6 +100,20 @@ def test_unknown_and_absent_devices_are_refused(bundle, monkeypatch):
         Classifier(bundle, device="cpu", precision="float16")
     with pytest.raises(InputError, match="'int4' is unknown"):
         Classifier(bundle, precision="int4")
+    monkeypatch.setattr("lla_fusion_ros.classifier.choose_device", lambda name: torch.device("cuda"))
+    with pytest.raises(InputError, match="int8 needs a device of type cpu, not 'cuda'"):
+        Classifier(bundle, precision="int8")
+
+
+def test_auto_is_eight_bits_where_the_cpu_and_the_networks_have_them(bundle, monkeypatch):
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
+    assert Classifier(bundle, "cpu", "auto").precision == "int8"
+    lenet = tiny_bundle(classes=5, networks=2, architecture={"name": "lenet", "size": 16, "width": 6})
+    assert Classifier(lenet, "cpu", "auto").precision == "float32"
+    with pytest.raises(InputError, match="int8 needs networks"):
+        Classifier(lenet, "cpu", "int8")
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "SVE256")
+    assert Classifier(bundle, "cpu", "auto").precision == "float32"
 
 
 @pytest.mark.parametrize("samples", [None, 0, 64])

@@ -56,7 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--seed", type=int, default=1, help="of the degradations (%(default)s)")
     what.add_argument("--resamples", type=int, default=1000, help="of the bootstrap (%(default)s)")
     what.add_argument(
-        "--precision", choices=PRECISIONS, default="float32", help="of the networks (%(default)s)"
+        "--precision",
+        choices=PRECISIONS,
+        default="float32",
+        help="of the networks; auto: as nodes and replay run them, int8 on an x86 CPU (%(default)s)",
     )
     out = parser.add_argument_group("output")
     out.add_argument("--json", metavar="FILE", help="write all results as JSON; - for standard output")

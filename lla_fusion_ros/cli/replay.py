@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:0")
     parser.add_argument(
-        "--precision", choices=PRECISIONS, default="float32", help="of the networks (default: float32)"
+        "--precision", choices=PRECISIONS, default="auto", help="of the networks; auto is int8 on an x86 CPU"
     )
     add_setting_options(parser)
     for part, meaning in (

@@ -6,6 +6,7 @@ from lla_fusion_ros.networks.architectures import (
     build_network,
     register_architecture,
 )
+from lla_fusion_ros.networks.eight_bits import NotInEightBitsError
 from lla_fusion_ros.networks.ensemble import Ensemble
 from lla_fusion_ros.networks.network import SplitNetwork, with_bias_feature
 from lla_fusion_ros.networks.normalise import Normalisation
@@ -14,6 +15,7 @@ __all__ = [
     "Architecture",
     "Ensemble",
     "Normalisation",
+    "NotInEightBitsError",
     "SplitNetwork",
     "architecture_names",
     "build_network",

@@ -26,6 +26,10 @@ OUTPUT_SCALE = 1 / 255
 WEIGHT_LEVELS = 63
 
 
+class NotInEightBitsError(InputError):
+    """These networks, or this torch, cannot be run in 8 bits."""
+
+
 class EightBitConvolutions(nn.Module):
     """The convolutions of several networks, up to where their trunks become flat.
 
@@ -36,7 +40,7 @@ class EightBitConvolutions(nn.Module):
     def __init__(self, trunks: Sequence[nn.Module]) -> None:
         super().__init__()
         if not hasattr(torch.ops.onednn, "qconv2d_pointwise"):
-            raise InputError("precision int8 needs a torch with the 8-bit convolutions of oneDNN")
+            raise NotInEightBitsError("precision int8 needs a torch with the 8-bit convolutions of oneDNN")
         listed = [_blocks(trunk) for trunk in trunks]
         self.ranges = [torch.ones(blocks[0].convolution.in_channels) for blocks in listed]
         self._steps: list[_Step] = []
@@ -140,8 +144,8 @@ def _halves(layer: nn.Module) -> bool:
     )
 
 
-def _unfit() -> InputError:
-    return InputError(
+def _unfit() -> NotInEightBitsError:
+    return NotInEightBitsError(
         "precision int8 needs networks made of plain convolutions, each followed by batch norm, ReLU and "
         "perhaps MaxPool2d(2), such as 'road'; use float32"
     )

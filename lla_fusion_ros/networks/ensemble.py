@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn import functional
 
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.networks.eight_bits import EightBitConvolutions
+from lla_fusion_ros.networks.eight_bits import EightBitConvolutions, NotInEightBitsError
 from lla_fusion_ros.networks.fold import folded
 from lla_fusion_ros.networks.network import SplitNetwork, with_bias_feature
 
@@ -165,7 +165,7 @@ class _EightBitTrunk(nn.Module):
         for end, ranges in zip(ends, self.convolutions.ranges, strict=True):
             linear = end[1]  # what each channel was divided by is multiplied here
             if not isinstance(linear, nn.Linear) or not _can_group(end):
-                raise InputError("precision int8 needs networks with linear layers after their convolutions")
+                raise NotInEightBitsError("precision int8 needs linear layers after the convolutions")
             linear.weight.data *= ranges.repeat_interleave(linear.in_features // len(ranges))
         self.end = _GroupedTrunk(ends, shared=False)
 

@@ -45,7 +45,7 @@ class ReplayOptions:
     use: Input = "auto"
     start: float = 0.0
     device: str = "auto"
-    precision: str = "float32"
+    precision: str = "auto"
     time_offsets: dict[str, float] = field(default_factory=dict)
 
 

@@ -19,7 +19,7 @@ def make_classifier(bundle: Bundle, settings: NetworkSettings, logger: RcutilsLo
     if settings.device == "auto" and classifier.device.type == "cpu":
         logger.warning("no CUDA device found: the networks run on the CPU")
     classifier.warm_up(WARM_UP_CROPS)
-    logger.info(f"networks ready on {classifier.device}, {settings.precision}")
+    logger.info(f"networks ready on {classifier.device}, {classifier.precision}")
     return classifier
 
 

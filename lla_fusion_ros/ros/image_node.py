@@ -27,7 +27,12 @@ class ImageNode(ManagedNode):
         own, networks = self.parameters.of(NodeSettings), self.parameters.of(NetworkSettings)
         bundle = load_model(own.model, self.get_logger())
         classifier = make_classifier(bundle, networks, self.get_logger())
-        self.about = {"device": str(classifier.device), "model": own.model, "model hash": bundle.hash}
+        self.about = {
+            "device": str(classifier.device),
+            "precision": classifier.precision,
+            "model": own.model,
+            "model hash": bundle.hash,
+        }
         stamp = self.get_clock().now().nanoseconds
         for camera in self.parameters.cameras:
             self.outputs.latch(bundle_message(camera, bundle, stamp))

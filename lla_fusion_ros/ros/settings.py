@@ -38,8 +38,8 @@ class NetworkSettings:
 
     device: str = setting("auto", "auto, cpu, cuda or cuda:0; auto takes CUDA where there is one")
     precision: str = setting(
-        "float32",
-        "of the networks; float16: on CUDA; int8: convolutions in 8 bits, on a CPU, over twice as fast",
+        "auto",
+        "of the networks; float16: on CUDA; int8: convolutions in 8 bits, on a CPU; auto: int8 on an x86 CPU",
         choices=PRECISIONS,
     )
     threads: int = setting(1, "CPU threads of the networks; more only helps on idle cores", 1, 256)

@@ -7,7 +7,7 @@ import torch
 
 from lla_fusion_ros import __version__
 from lla_fusion_ros.bundle import Bundle, BundleMeta, make_bundle
-from lla_fusion_ros.networks import Normalisation, build_network
+from lla_fusion_ros.networks import Architecture, Normalisation, build_network
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
 
@@ -19,9 +19,10 @@ def tiny_bundle(
     seed: int = 0,
     margin: float = 0.1,
     default_fuser: str = "mean_pmf",
+    architecture: Architecture | None = None,
 ) -> Bundle:
     """Random networks with a valid posterior; equal arguments give equal bundles. Save with save_bundle."""
-    architecture = {"name": "road", "size": size, "channels": [4, 6, 8], "width": width}
+    architecture = architecture or {"name": "road", "size": size, "channels": [4, 6, 8], "width": width}
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         members = [build_network(architecture, classes).eval() for _ in range(networks)]
