@@ -39,7 +39,7 @@ class Shot:
 @lru_cache(maxsize=1)
 def _model() -> tuple[Bundle, Classifier]:
     bundle = load_bundle(find_model("signworld"))
-    return bundle, Classifier(bundle, "cpu")
+    return bundle, Classifier(bundle, "cpu", "auto")
 
 
 class Core:

@@ -50,7 +50,7 @@ def run(path, bundle, sinks=(), **options):
 
 def live(path, bundle):
     """The same bag through the object the node runs, one message at a time."""
-    perception = Perception(bundle, Classifier(bundle, "cpu"), ["left", "right"])
+    perception = Perception(bundle, Classifier(bundle, "cpu", "auto"), ["left", "right"])
     fused = []
     with Bag(path) as bag:
         for message in bag.messages():

@@ -76,7 +76,7 @@ def connect(graph, listener, camera, topic="/fused_classes"):
 
 def reference(bundle, frames):
     """What the core gives for the same frames, without any message."""
-    classifier, engine = Classifier(bundle, "cpu"), FusionEngine(bundle)
+    classifier, engine = Classifier(bundle, "cpu", "auto"), FusionEngine(bundle)
     result = []
     for camera, stamp, image, ids, boxes in frames:
         crops = cut_crops(Pixels(image, "rgb"), boxes, bundle.input_size, bundle.crop_margin)
