@@ -24,7 +24,7 @@ STEPS = 10  # further views over which the cost at a length is measured: a multi
 SWEEP_TRACKS, SWEEP_LENGTH = 10, 10
 CYCLE = 30  # different views of each track
 CANDIDATE_LENGTHS = (10, 100)  # of the fusers that may become a default, with tracks and warnings
-Forward = Callable[[], object]
+Forwards = dict[str, Callable[[], object]]  # of the networks, by precision
 
 
 class Workload:
@@ -50,20 +50,20 @@ def measure_fusion(
     """
     load, default_fuser = Workload(bundle), bundle.meta.default_fuser
     lengths = (1, 10, 1000) if quick else LENGTHS
-    forwards = {tracks: _forward(bundle, tracks) for tracks in TRACKS}
-    for tracks, forward in forwards.items():
-        yield from _engine_records(load, default_fuser, tracks, lengths, forward, rounds)
+    forwards = {tracks: _forwards(bundle, tracks) for tracks in TRACKS}
+    for tracks, own in forwards.items():
+        yield from _engine_records(load, default_fuser, tracks, lengths, own, rounds)
     if default_only:
         return
     for name in () if quick else [name for name in CANDIDATES if name != default_fuser]:
-        for tracks, forward in forwards.items():
-            yield from _engine_records(load, name, tracks, CANDIDATE_LENGTHS, forward, rounds)
+        for tracks, own in forwards.items():
+            yield from _engine_records(load, name, tracks, CANDIDATE_LENGTHS, own, rounds)
     for name in sorted(fusers()):
         for tracks in (SWEEP_TRACKS,) if quick else TRACKS:
             fuser = load.bundle.fuser(name)
             chosen = lengths if tracks == SWEEP_TRACKS else (SWEEP_LENGTH,)
             states = _fuser_at(load, fuser, tracks, chosen)
-            timed = interleaved({"forward": forwards[tracks], **states}, max(rounds // 3, 3), least=0.0)
+            timed = interleaved({**forwards[tracks], **states}, max(rounds // 3, 3), least=0.0)
             for length in chosen:
                 yield {
                     "fuser": name,
@@ -75,11 +75,11 @@ def measure_fusion(
 
 
 def _engine_records(
-    load: Workload, name: str, tracks: int, lengths: tuple[int, ...], forward: Forward, rounds: int
+    load: Workload, name: str, tracks: int, lengths: tuple[int, ...], forwards: Forwards, rounds: int
 ) -> Iterator[dict[str, Any]]:
     """A whole FusionEngine with tracks, the fuser `name`, warnings and verdicts."""
     calls = {f"L{length}": _EngineAt(load, name, tracks, length) for length in lengths}
-    timed = interleaved({"forward": forward, **calls}, rounds, least=0.0)
+    timed = interleaved({**forwards, **calls}, rounds, least=0.0)
     for length in lengths:
         yield {
             "fuser": name,
@@ -97,23 +97,26 @@ def steps(length: int) -> int:
 
 def _record(timed: Rounds, length: int, tracks: int) -> dict[str, Any]:
     per_view = {  # seconds, round by round
-        name: seconds / (tracks * (1 if name == "forward" else steps(int(name[1:]))))
+        name: seconds / (tracks * (steps(int(name[1:])) if name[0] == "L" else 1))
         for name, seconds in timed.seconds.items()
     }
     rounds, name = Rounds(per_view), f"L{length}"
     return {
         "L": length,
         "tracks": tracks,
-        **rounds.ratio(name, "forward").record("ratio_forward", 4),
+        **rounds.ratio(name, "float32").record("ratio_forward", 4),
+        **rounds.ratio(name, "int8").record("ratio_forward_int8", 4),
         **rounds.ratio(name, "L10").record("ratio_L10"),
         "us_per_view": round(1e6 * rounds.cost(name).median, 2),
-        "forward_us_per_view": round(1e6 * rounds.cost("forward").median, 2),
+        "forward_us_per_view": round(1e6 * rounds.cost("float32").median, 2),
+        "forward_int8_us_per_view": round(1e6 * rounds.cost("int8").median, 2),
     }
 
 
-def _forward(bundle: Bundle, tracks: int) -> Forward:
+def _forwards(bundle: Bundle, tracks: int) -> Forwards:
     """The networks alone, on as many crops as there are tracks in a frame."""
-    return partial(Classifier(bundle, "cpu"), random_crops(tracks, bundle.input_size))
+    crops = random_crops(tracks, bundle.input_size)
+    return {name: partial(Classifier(bundle, "cpu", name), crops) for name in ("float32", "int8")}
 
 
 class _EngineAt:

@@ -16,7 +16,7 @@ from lla_fusion_ros.bench.timing import Spread
 from lla_fusion_ros.demo.processes import DemoError, Processes
 
 NODES = {"plain": "lla_fusion_ros.ros.argmax_node", "perception": "lla_fusion_ros.ros.perception_node"}
-RATES = (1.0, 2.0, 4.0)
+RATES = {"auto": (1.0, 2.0, 4.0), "float32": (1.0,)}  # by precision of the networks, as users have it first
 FEWER_CAMERAS = (1, 2, 4)
 IMPORTS = {
     "torch": "torch",
@@ -28,29 +28,34 @@ IMPORTS = {
 
 def measure_live(bag: Path, model: str, seconds: float, rounds: int) -> Iterator[dict[str, Any]]:
     """Records of the `live` section; the nodes take turns, so that both see the same machine."""
-    runs: dict[tuple[str, float], list[dict[str, Any]]] = {}
+    runs: dict[tuple[str, str, float], list[dict[str, Any]]] = {}
     fewer: list[dict[str, Any]] = []
     for number in range(rounds):
-        for name in NODES:
-            with tempfile.TemporaryDirectory() as logs, Processes(Path(logs)) as processes:
-                child = _start(processes, name, model, CAMERAS)
-                for rate in RATES:
-                    result = _load(processes, bag, CAMERAS, rate, seconds, child.pid)
-                    runs.setdefault((name, rate), []).append(result)
+        for precision, rates in RATES.items():
+            for name in NODES:
+                with tempfile.TemporaryDirectory() as logs, Processes(Path(logs)) as processes:
+                    child = _start(processes, name, model, CAMERAS, precision)
+                    for rate in rates:
+                        result = _load(processes, bag, CAMERAS, rate, seconds, child.pid)
+                        runs.setdefault((name, precision, rate), []).append(result)
         if number == 0:
             fewer = [_few_cameras(bag, model, count, seconds) for count in FEWER_CAMERAS]
-    for rate in RATES:
-        plain, ours = (_summary(runs[name, rate], len(CAMERAS), rate) for name in ("plain", "perception"))
-        ratios = [
-            _cpu_per_view(a) / _cpu_per_view(b)
-            for a, b in zip(runs["perception", rate], runs["plain", rate], strict=True)
-        ]
-        yield {
-            **ours,
-            **Spread.of(ratios).record("cpu_ratio_plain"),
-            **{f"plain_{key}": plain[key] for key in ("drops", "p50_ms", "p95_ms", "cpu_ms_per_view")},
-        }
-    yield from fewer
+    for precision, rates in RATES.items():
+        for rate in rates:
+            plain, ours = (runs[name, precision, rate] for name in ("plain", "perception"))
+            yield {"precision": precision, **_compared(ours, plain, rate)}
+    yield from ({"precision": "auto", **record} for record in fewer)
+
+
+def _compared(ours: list[dict[str, Any]], plain: list[dict[str, Any]], rate: float) -> dict[str, Any]:
+    """The summary of our runs, with what the plain node's say beside it."""
+    ratios = [_cpu_per_view(a) / _cpu_per_view(b) for a, b in zip(ours, plain, strict=True)]
+    theirs = _summary(plain, len(CAMERAS), rate)
+    return {
+        **_summary(ours, len(CAMERAS), rate),
+        **Spread.of(ratios).record("cpu_ratio_plain"),
+        **{f"plain_{key}": theirs[key] for key in ("drops", "p50_ms", "p95_ms", "cpu_ms_per_view")},
+    }
 
 
 def measure_startup(bag: Path, model: str, rounds: int) -> Iterator[dict[str, Any]]:
@@ -77,10 +82,12 @@ def _few_cameras(bag: Path, model: str, count: int, seconds: float) -> dict[str,
         return _summary([_load(processes, bag, CAMERAS[:count], 1.0, seconds, child.pid)], count, 1.0)
 
 
-def _start(processes: Processes, name: str, model: str, cameras: Sequence[str]) -> subprocess.Popen[str]:
+def _start(
+    processes: Processes, name: str, model: str, cameras: Sequence[str], precision: str = "auto"
+) -> subprocess.Popen[str]:
     listed = "[" + ", ".join(cameras) + "]"
     arguments = ["--ros-args", "-p", f"cameras:={listed}", "-p", f"model:={model}"]
-    arguments += ["-p", "image_transport:=compressed"]
+    arguments += ["-p", "image_transport:=compressed", "-p", f"precision:={precision}"]
     return processes.start(name, NODES[name], arguments)
 
 

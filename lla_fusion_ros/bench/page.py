@@ -32,7 +32,8 @@ _FUSION: Sequence[Column] = (
     ("tracks", "tracks a frame"),
     ("L", "L"),
     ("us_per_view", "µs per view"),
-    ("ratio_forward", "against the networks' forward"),
+    ("ratio_forward", "against the networks' forward, float32"),
+    ("ratio_forward_int8", "int8"),
     ("ratio_L10", "against L=10"),
     ("bytes_per_track", "bytes per track"),
 )
@@ -51,12 +52,14 @@ _FUSERS: Sequence[Column] = (
     ("bytes_per_track", "bytes per track"),
 )
 _REPLAY: Sequence[Column] = (
+    ("precision", "networks"),
     ("views_per_s", "views/s"),
     ("bare_views_per_s", "bare loop, views/s"),
     ("ratio_bare", "against the bare loop"),
     ("cpu_ratio_bare", "CPU per view against it"),
 )
 _LIVE: Sequence[Column] = (
+    ("precision", "networks"),
     ("cameras", "cameras"),
     ("rate", "rate"),
     ("frames_per_s", "frames/s"),
@@ -111,6 +114,10 @@ are in the JSON.
 Fusers run on random views, with the networks, the posterior, the warnings and the fitted values of a bundle:
 the road's (`gtsrb`, `--fusion-bundle`), and for the default fuser also the demo's (`signworld`, `--bundle`),
 whose five networks together are so small that a frame of one track is mostly Python.
+
+Nodes and replay run the networks' convolutions in 8 bits on an x86 CPU (`precision: auto`), which takes less
+than half of the time of single precision; [networks.md](networks.md) has what it changes in the results. What
+fusion costs is given against both; prediction, fit and the comparison with laplace-torch are in float32.
 """
 
 
@@ -225,8 +232,8 @@ def _replay(document: Document, images: str) -> str:
 
 A drive with six cameras (640×480 JPEG, 20 tracked objects a frame) through `lla-fusion replay`'s core,
 without output files, with the shipped sign-world model, against a bare loop that only decodes, crops,
-forwards and takes the arg max, eight frames in a batch like the replay. Wall time; the replay classifies
-and fuses in two threads.
+forwards and takes the arg max, eight frames in a batch like the replay, networks in the same precision. Wall
+time; the replay classifies and fuses in two threads.
 
 {_records(document["replay"], _REPLAY)}"""
 
@@ -236,8 +243,8 @@ def _live(document: Document, images: str) -> str:
 
 The same drive over DDS (localhost) into the `perception` node, at 1×, 2× and 4× of 10 Hz a camera; stamps
 are the present, so latency is from image stamp to the receipt of `/fused_classes`. The *plain* node
-shares inputs, crops and networks, and publishes only the arg max of each single frame. The load generator
-runs on the same two cores.
+shares inputs, crops and networks, in the same precision, and publishes only the arg max of each single frame.
+The load generator runs on the same two cores.
 
 {_records(document["live"], _LIVE)}
 

@@ -23,12 +23,17 @@ from lla_fusion_ros.wire.images import parse_compressed_image
 FRAMES_TOGETHER = 8  # as the replay does
 
 
-def bare_loop(bag: Bag, cameras: tuple[CameraTopics, ...], bundle: Bundle) -> tuple[int, float]:
+PRECISIONS = ("int8", "float32")  # of the networks; the first is what `auto` means on an x86 CPU
+
+
+def bare_loop(
+    bag: Bag, cameras: tuple[CameraTopics, ...], bundle: Bundle, precision: str
+) -> tuple[int, float]:
     """The least that anybody would have to do: no pairing rules, no tracks, no checks.
 
     Views classified, and seconds of wall time without loading the networks.
     """
-    ensemble, normalise = bundle.ensemble(), bundle.normalisation()
+    ensemble, normalise = bundle.ensemble(eight_bits=precision == "int8"), bundle.normalisation()
     begun = time.monotonic()
     camera_of = {topic: c.name for c in cameras for topic in (c.image, c.detections)}
     images: dict[tuple[str, int], memoryview] = {}
@@ -61,7 +66,12 @@ def bare_loop(bag: Bag, cameras: tuple[CameraTopics, ...], bundle: Bundle) -> tu
 
 
 def measure_replay(path: Path, bundle: Bundle, rounds: int) -> Iterator[dict[str, Any]]:
-    """The `replay` record: views per second of wall time, and the ratio of CPU times, in turns."""
+    """Records of `replay`: views per second of wall time, and the ratio of CPU times, in turns."""
+    for precision in PRECISIONS:
+        yield _replay_record(path, bundle, rounds, precision)
+
+
+def _replay_record(path: Path, bundle: Bundle, rounds: int, precision: str) -> dict[str, Any]:
     wall: dict[str, list[float]] = {"bare": [], "replay": []}
     cpu: dict[str, list[float]] = {"bare": [], "replay": []}
     views = {"bare": 0, "replay": 0}
@@ -71,14 +81,16 @@ def measure_replay(path: Path, bundle: Bundle, rounds: int) -> Iterator[dict[str
                 wiring = find_cameras(bag.summary)
                 begun = time.process_time()
                 if name == "bare":
-                    views[name], seconds = bare_loop(bag, tuple(wiring.cameras), bundle)
+                    views[name], seconds = bare_loop(bag, tuple(wiring.cameras), bundle, precision)
                 else:
-                    done = replay(bag, wiring, bundle, ReplayOptions(device="cpu"), [])
+                    options = ReplayOptions(device="cpu", precision=precision)
+                    done = replay(bag, wiring, bundle, options, [])
                     views[name], seconds = done.views, done.seconds
                 wall[name].append(views[name] / seconds)
                 cpu[name].append((time.process_time() - begun) / views[name])
     ratio = np.array(wall["replay"]) / np.array(wall["bare"])
-    yield {
+    return {
+        "precision": precision,
         "cameras": len(wiring.cameras),
         "views": views["replay"],
         "bare_views": views["bare"],

@@ -45,7 +45,7 @@ def targets(document: Document) -> list[Target]:
         ),
         *(
             Target(
-                f"default fuser and warnings against the forward pass, per view, {bundle}, L={length}, "
+                f"default fuser and warnings against the float32 forward, per view, {bundle}, L={length}, "
                 f"tracks a frame: {tracks}",
                 _pick(document, section, "ratio_forward", default=True, L=length, tracks=tracks),
                 0.10,

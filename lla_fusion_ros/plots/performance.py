@@ -54,7 +54,11 @@ def _cost_by_tracks(records: Records, path: Path) -> None:
     with figure(path, 1, 1, 5.0, 3.4) as axes:
         axis = axes[0][0]
         rows = _rows(records, "tracks", default=True, L=1000)
-        axis.plot(*_xy(rows, "tracks", "forward_us_per_view"), "s-", color=COLOURS[7], label="networks alone")
+        for colour, field, name in (
+            (COLOURS[7], "forward_us_per_view", "float32"),
+            (COLOURS[1], "forward_int8_us_per_view", "int8"),
+        ):
+            axis.plot(*_xy(rows, "tracks", field), "s-", color=colour, label=f"networks alone, {name}")
         axis.plot(*_xy(rows, "tracks"), "o-", color=COLOURS[0], label="default fuser and warnings")
         axis.set_xscale("log")
         axis.set_yscale("log")
@@ -64,7 +68,9 @@ def _cost_by_tracks(records: Records, path: Path) -> None:
 
 
 def _cost_by_cameras(records: Records, path: Path) -> None:
-    rows = sorted((r for r in records if r["rate"] == 1.0), key=lambda r: r["cameras"])
+    rows = sorted(
+        (r for r in records if r["rate"] == 1.0 and r["precision"] == "auto"), key=lambda r: r["cameras"]
+    )
     with figure(path, 1, 2, 8.0, 3.2) as axes:
         left, right = axes[0]
         left.plot(*_xy(rows, "cameras", "cpu_cores"), "o-", color=COLOURS[0])

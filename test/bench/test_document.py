@@ -103,6 +103,7 @@ def test_the_page_tells_what_was_measured_and_nothing_else(fusion_records, tmp_p
 
 def _live(rate, drops):
     return {
+        "precision": "auto",
         "rate": float(rate),
         "cameras": 6,
         "drops": drops,
