@@ -30,6 +30,7 @@ CARDS: tuple[dict[str, Any], ...] = (
         "file": "gtsrb.safetensors",
         "record": "gtsrb.json",
         "compression": "compression.json",
+        "precision": "precision_gtsrb.json",
         "use": """\
 Use it for tracked German (and, with care, other European) traffic signs: a detector and tracker give boxes
 with ids, this bundle gives the class. The class index is GTSRB's ClassId.""",
@@ -48,6 +49,7 @@ with ids, this bundle gives the class. The class index is GTSRB's ClassId.""",
         "title": "The protocol ensemble: GTSRB with 8 classes held out",
         "file": None,
         "record": "models_gtsrb_protocol.json",
+        "precision": "precision_protocol.json",
         "use": """\
 Not shipped: it exists to measure what the warnings find. Classes 6, 12, 13, 15, 17, 32, 38 and 40 were never
 seen in training or calibration; here they are the outside world. Data, split and settings are those of the
@@ -58,6 +60,7 @@ card above: the same tracks are test tracks.""",
         "title": "`models/signworld.safetensors`: the built-in sign world, 17 classes",
         "file": "signworld.safetensors",
         "record": "signworld.json",
+        "precision": "precision_signworld.json",
         "drives": "false_alarms.json",
         "use": "Use it for the demo, for tests and to try the package. It knows rendered signs only.",
         "limits": """\
@@ -90,6 +93,8 @@ def _card(card: dict[str, Any]) -> str:
         lines += _drives(RESULTS / card["drives"])
     if card.get("compression"):
         lines += _compression(RESULTS / card["compression"])
+    if card.get("precision"):
+        lines += _precision(RESULTS / card["precision"])
     if card["limits"]:
         lines += ["Limits:", "", card["limits"], ""]
     return "\n".join(lines)
@@ -247,6 +252,29 @@ def _compression(path: Path) -> list[str]:
             f"| {row['single_frame_accuracy']:.3f} | {row['right_at_last']} of {tracks} "
             f"| {alarms}, {alarms / tracks:.1%} |"
         )
+    return [*lines, ""]
+
+
+def _precision(path: Path) -> list[str]:
+    """What running the networks in 8 bits changes."""
+    record = json.loads(path.read_text(encoding="utf-8"))
+    lines = [
+        "In 8 bits, as nodes and replay run the networks on an x86 CPU, against float32 "
+        f"(`{record['fuser']}`, L = {record['L']}, the same {record['tracks']} test tracks, float32 → int8):",
+        "",
+        "```",
+        record["command"],
+        "```",
+        "",
+    ]
+    scores = [name for name in ("accuracy", "nll", "ece", "auroc") if f"{name}_int8" in record["regimes"][0]]
+    heads = {"accuracy": "accuracy", "nll": "NLL", "ece": "ECE", "auroc": "AUROC of the warning"}
+    head = ["regime", *(heads[name] for name in scores), "same fused class", "total variation"]
+    lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for row in record["regimes"]:
+        pairs = [f"{row[f'{name}_float32']:.4f} → {row[f'{name}_int8']:.4f}" for name in scores]
+        cells = [row["regime"], *pairs, f"{row['same_class']:.1%}", f"{row['total_variation']:.4f}"]
+        lines.append("| " + " | ".join(cells) + " |")
     return [*lines, ""]
 
 

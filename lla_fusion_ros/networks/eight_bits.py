@@ -89,12 +89,23 @@ class _Step:
         like = blocks[0].convolution
         self._input = (INPUT_SCALE, INPUT_ZERO) if first else (OUTPUT_SCALE, 0)
         self._geometry = [*map(list, (like.stride, like.padding, like.dilation)), 1 if first else len(blocks)]
-        levels = (weight / self._scale[:, None, None, None]).round().to(torch.int8)
-        self._weight = torch.ops.onednn.qconv_prepack(levels, self._scale, *self._input, *self._geometry)
+        self._levels = (weight / self._scale[:, None, None, None]).round().to(torch.int8)
+        self._packed: dict[torch.Size, torch.Tensor] = {}
         self._pooled = blocks[0].pooled
 
+    def _weight(self, images: torch.Size) -> torch.Tensor:
+        """The weights in the layout that oneDNN wants for images of this size, whatever their number.
+
+        In any other layout it would rearrange them with every call, which takes longer than all the rest.
+        """
+        if images[1:] not in self._packed:
+            self._packed[images[1:]] = torch.ops.onednn.qconv_prepack(
+                self._levels, self._scale, *self._input, *self._geometry, images
+            )
+        return self._packed[images[1:]]
+
     def __call__(self, levels: torch.Tensor) -> torch.Tensor:
-        weights = self._weight, self._scale, self._zero, self._bias
+        weights = self._weight(levels.shape), self._scale, self._zero, self._bias
         levels = torch.ops.onednn.qconv2d_pointwise(
             levels, *self._input, *weights, *self._geometry, OUTPUT_SCALE, 0, torch.uint8, "relu", [], ""
         )
