@@ -48,7 +48,7 @@ def main() -> None:
     tracks = split_tracks(
         load_dataset(args.dataset, args.root), made["holdout"], tuple(made["fractions"]), made["split_seed"]
     ).test.tracks
-    classify = Classifier(bundle, device="cpu")
+    classify = Classifier(bundle, "cpu", "auto")  # as on a vehicle
     rows = []
     for quality in QUALITIES:
         name = "as recorded" if quality is None else f"JPEG {quality}"

@@ -70,7 +70,7 @@ def weather(seed: int) -> DriveSettings:
 
 def drive_tracks(bundle: Bundle, settings: DriveSettings, quality: int | None) -> list[dict[str, Any]]:
     """Each object of a drive: known or not, its views, the reasons it was ever warned of."""
-    classify = Classifier(bundle, device="cpu")
+    classify = Classifier(bundle, "cpu", "auto")  # as on a vehicle
     engine = FusionEngine(bundle, FusionSettings())
     seen: dict[str, dict[str, Any]] = defaultdict(lambda: {"views": 0, "reasons": set(), "hidden": 0.0})
     for frame in Drive(settings):
