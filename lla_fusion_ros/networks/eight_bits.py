@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import nn
+from torch.nn import functional
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from lla_fusion_ros.errors import InputError
@@ -39,7 +41,7 @@ class EightBitConvolutions(nn.Module):
 
     def __init__(self, trunks: Sequence[nn.Module]) -> None:
         super().__init__()
-        if not hasattr(torch.ops.onednn, "qconv2d_pointwise"):
+        if not _available():
             raise NotInEightBitsError("precision int8 needs a torch with the 8-bit convolutions of oneDNN")
         listed = [_blocks(trunk) for trunk in trunks]
         self.ranges = [torch.ones(blocks[0].convolution.in_channels) for blocks in listed]
@@ -54,6 +56,28 @@ class EightBitConvolutions(nn.Module):
         for step in self._steps:
             levels = step(levels)
         return levels.to(torch.float32).mul_(OUTPUT_SCALE)
+
+
+@cache
+def _available() -> bool:
+    """Whether this torch has the operators, and with the meaning they have here: a small block is tried.
+
+    They are not part of torch's documented interface; an earlier version took the inverse of a scale.
+    """
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        block = _Block(nn.Conv2d(3, 16, 3, padding=1).eval(), nn.BatchNorm2d(16).eval(), True)
+        image = torch.rand(2, 3, 8, 8) * 2 - 1
+    levels = torch.round(image / INPUT_SCALE)
+    exact = functional.relu(block.convolution(levels * INPUT_SCALE)) / block.range()[:, None, None]
+    try:
+        found = _Step([block], [torch.ones(3)], [block.range()], first=True)(
+            (levels + INPUT_ZERO).to(torch.uint8).to(memory_format=torch.channels_last)
+        )
+    except (AttributeError, RuntimeError, TypeError):
+        return False
+    wrong = found * OUTPUT_SCALE - functional.max_pool2d(exact, 2)
+    return bool(wrong.abs().max() < 3 * OUTPUT_SCALE)
 
 
 @dataclass(frozen=True, slots=True)
