@@ -21,6 +21,8 @@ Pmf = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]  # logits, variance -
 # Crops that a CPU runs at once: what lies between the layers then stays near the cache, and a full queue of
 # all cameras does not claim hundreds of megabytes, of which malloc would keep a part.
 AT_ONCE = 32
+# oneDNN writes a program for every number of crops that it has not met, which takes longer than running it.
+EIGHT_BIT_BATCHES = (1, 2, *range(4, AT_ONCE + 1, 4))
 
 
 class Classifier:
@@ -98,9 +100,19 @@ class Classifier:
         if self.device.type != "cpu":
             return self._run_at_once(crops, pmf)
         parts = [
-            self._run_at_once(crops[start : start + AT_ONCE], pmf) for start in range(0, len(crops), AT_ONCE)
+            self._run_whole(crops[start : start + AT_ONCE], pmf) for start in range(0, len(crops), AT_ONCE)
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _run_whole(self, crops: np.ndarray, pmf: Pmf | None) -> np.ndarray:
+        """Filled up with empty crops to one of EIGHT_BIT_BATCHES, where the networks run in 8 bits."""
+        if self.precision != "int8":
+            return self._run_at_once(crops, pmf)
+        missing = next(size for size in EIGHT_BIT_BATCHES if size >= len(crops)) - len(crops)
+        if not missing:
+            return self._run_at_once(crops, pmf)
+        filled = np.concatenate([crops, np.zeros((missing, *crops.shape[1:]), np.uint8)])
+        return self._run_at_once(filled, pmf)[: len(crops)]
 
     def _run_at_once(self, crops: np.ndarray, pmf: Pmf | None) -> np.ndarray:
         with torch.inference_mode():
@@ -122,8 +134,9 @@ class Classifier:
         return Views(logits, features, None if self._variance is None else variance)
 
     def warm_up(self, crops: int = 1) -> None:
-        """Run once on empty crops, so that the first frame does not pay for allocation and kernel choice."""
-        self(np.zeros((max(crops, 1), self._size, self._size, 3), np.uint8))
+        """Run on empty crops, so that the first frames do not pay for allocation and kernel choice."""
+        for count in EIGHT_BIT_BATCHES if self.precision == "int8" else (max(crops, 1),):
+            self(np.zeros((count, self._size, self._size, 3), np.uint8))
 
 
 def choose_precision(name: str, device: torch.device) -> str:

@@ -32,8 +32,8 @@ class Verdict:
         entropy, normalised_entropy: of the pmf, in nats and as a share of ln(classes).
         mutual_information: what is unknown because the weights are: Laplace under a weak prior, fused
             prediction, in nats.
-            It, the score and the familiarity are renewed at the first five views, then at every fifth,
-            later more rarely (`watch.DUE`).
+            It, the score and the familiarity are renewed at the first five views, then at every fifth at
+            least, later more rarely (`watch.PATIENCE`).
         ood_score: the score of the warning model, large for objects unlike the training data.
         familiarity: share of ordinary tracks with an OOD score at least as large; small is alarming.
         consistency: share of ordinary tracks with a stronger sign of an identity switch; small is alarming.

@@ -16,22 +16,22 @@ from lla_fusion_ros.warnings.verdict import CAMERA_DISAGREEMENT, IDENTITY_SWITCH
 
 SWITCH, DISAGREEMENT = REASONS.index(IDENTITY_SWITCH), REASONS.index(CAMERA_DISAGREEMENT)
 NOTHING = np.zeros((0, len(REASONS)), bool)
+NOBODY = np.zeros(0, np.intp)
 UNKNOWN = (0.0, 0.0, 1.0)  # information, ood_score, familiarity of a track not yet asked about
 
 
-def _due_views() -> np.ndarray:
-    """After which numbers of views a track is asked whether its object is known.  [views] bool
+def _patience() -> np.ndarray:
+    """How many views old the answer may become whether a track's object is known.  [views] int
 
-    The answer rests on means over all views, which change little from view to view, and is most of the cost:
-    it is asked at each of the first five views, then at every fifth, and from the 60th on more rarely as the
-    means settle, at every thirtieth in the end. The table is as long as matters; counts beyond it wrap.
+    It rests on means over all views, which change little from view to view, and asking is most of the cost:
+    a track is asked about at each of its first five views, then at every fifth, and from the 60th on more
+    rarely as the means settle, at every thirtieth in the end. The last entry holds for all longer tracks.
     """
-    views = np.arange(18_000)
-    every = 5 * np.clip(views // LIFE, 1, 6)
-    return (views <= 5) | (views % every == 0)
+    views = np.arange(6 * LIFE + 1)
+    return np.where(views <= 5, 1, 5 * np.clip(views // LIFE, 1, 6))
 
 
-DUE = _due_views()
+PATIENCE = _patience()
 
 
 class Watch:
@@ -44,6 +44,7 @@ class Watch:
         self._hold = np.zeros(rows, np.int64)  # further views for which a switch stays visible
         self._states: tuple = () if self._monitor is None else self._monitor.initial(rows)
         self._strangeness = np.tile(UNKNOWN, (rows, 1))  # as of the last time each track was asked about
+        self._asked = np.zeros(rows)  # its number of views then
         self._findings = Findings.nothing(0)
         self._raised = NOTHING
 
@@ -60,6 +61,7 @@ class Watch:
         self._warned = np.concatenate([self._warned, np.zeros((extra, len(REASONS)), bool)])
         self._hold = np.concatenate([self._hold, np.zeros(extra, np.int64)])
         self._strangeness = np.concatenate([self._strangeness, np.tile(UNKNOWN, (extra, 1))])
+        self._asked = np.concatenate([self._asked, np.zeros(extra)])
         if self._monitor is not None:
             empty = self._monitor.initial(extra)
             self._states = tuple(grown(s, e) for s, e in zip(self._states, empty, strict=True))
@@ -69,6 +71,7 @@ class Watch:
         self._warned[rows] = False
         self._hold[rows] = 0
         self._strangeness[rows] = UNKNOWN
+        self._asked[rows] = 0
         if self._monitor is not None:
             for state, empty in zip(self._states, self._monitor.initial(len(rows)), strict=True):
                 put_rows(state, rows, empty)
@@ -141,12 +144,15 @@ class Watch:
         for state, part in zip(self._states, parts, strict=True):
             put_rows(state, place, part)
         strangeness = self._strangeness[place]
-        due = np.take(DUE, parts[0].count.astype(np.int64), mode="wrap").nonzero()[0]
-        if len(due):
-            strangeness[due] = self._monitor.strangeness(
-                parts[0] if len(due) == len(views) else take_rows(parts[0], due)
+        asked = self._asked[place]
+        about = _to_ask(parts[0].count, asked)
+        if len(about):
+            strangeness[about] = self._monitor.strangeness(
+                parts[0] if len(about) == len(views) else take_rows(parts[0], about)
             )
             self._strangeness[place] = strangeness
+            asked[about] = parts[0].count[about]
+            self._asked[place] = asked
         table = np.empty((len(views), 5))
         table[:, :3] = strangeness
         table[:, 3], table[:, 4] = self._monitor.contradiction(parts[1])
@@ -159,6 +165,19 @@ class Watch:
         parts = self._monitor.update(*self._monitor.initial(len(rows)), checked, camera, stamp)
         for state, part in zip(self._states, parts, strict=True):
             put_rows(state, rows, part)
+        self._asked[rows] = 0
+
+
+def _to_ask(views: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    """Which tracks of a frame to ask about, of so many views and so many when last asked about.  [asked] int
+
+    To ask about one costs nearly as much as about all: where one is due, those that have waited half their
+    time come along. From then on they are due together, and most frames ask about none.
+    """
+    age, patience = views - asked, np.take(PATIENCE, views.astype(np.int64), mode="clip")
+    if not np.logical_or.reduce(age >= patience):
+        return NOBODY
+    return (2 * age >= patience).nonzero()[0]
 
 
 def _any(flags: np.ndarray) -> bool:

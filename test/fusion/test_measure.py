@@ -11,7 +11,6 @@ from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion.base import place_of
 from lla_fusion_ros.fusion.measure import LOWEST_LOGIT, MeasuredViews, measured
 from lla_fusion_ros.views import Views
-from lla_fusion_ros.warnings.watch import DUE
 
 POSTERIOR = random_posterior(3, 7, 40)
 
@@ -96,10 +95,3 @@ def test_rows_that_follow_each_other_are_taken_as_a_slice_and_others_as_they_are
     chosen = np.array(rows, np.intp)
     np.testing.assert_array_equal(array[place_of(chosen)], array[chosen])
     assert isinstance(place_of(chosen), slice) == (rows in ([3], [3, 4], [2, 3, 4, 5]))
-
-
-def test_tracks_are_asked_about_ever_more_rarely_but_never_forgotten() -> None:
-    due = np.flatnonzero(DUE)
-    assert due[:12].tolist() == [0, 1, 2, 3, 4, 5, 10, 15, 20, 25, 30, 35]
-    gaps = np.diff(due[due >= 5])
-    assert gaps.max() == 30 and (gaps[due[due >= 5][:-1] < 55] == 5).all()
