@@ -29,7 +29,13 @@ class CropClassifierNode(ImageNode):
         offsets = self.parameters.time_offsets
         self.queue = FrameQueue(self.parameters.cameras, settings, self.tally, offsets)
         self._classify = ClassifyStage(
-            classifier, bundle.input_size, bundle.crop_margin, settings, self.tally, cv_bridge_fallback()
+            classifier,
+            bundle.input_size,
+            bundle.crop_margin,
+            settings,
+            self.tally,
+            cv_bridge_fallback(),
+            helper=classifier.device.type == "cpu",
         )
         self._class_names = bundle.class_names
 

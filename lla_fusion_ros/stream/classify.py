@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from lla_fusion_ros.classifier import Classifier
+from lla_fusion_ros.classifier import AT_ONCE, Classifier
 from lla_fusion_ros.crops import Pixels, check_boxes, cut_crops, shows_something
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.stream.frames import CameraFrame, ViewFrame
@@ -21,10 +22,18 @@ from lla_fusion_ros.wire.images import ImageMessage
 Fallback = Callable[[ImageMessage], Pixels]
 # More crops than this go through in several batches: bounds memory, costs nothing.
 LARGEST_BATCH = 1024
+# With a helper: the networks begin as soon as so many crops are cut, while it decodes the next images.
+BATCH_WITH_HELPER = 2 * AT_ONCE
+# A frame, its pixels, the detections that can be used, their crops.
+Prepared = tuple[CameraFrame, Pixels, Detections, np.ndarray]
 
 
 class ClassifyStage:
-    """Decode, check, crop, classify. What cannot be used is counted and left out; nothing else is raised."""
+    """Decode, check, crop, classify. What cannot be used is counted and left out; nothing else is raised.
+
+    Args:
+        helper: decode and crop in a thread of its own, so that a second core works while the networks run.
+    """
 
     def __init__(
         self,
@@ -34,6 +43,7 @@ class ClassifyStage:
         settings: StreamSettings,
         tally: Tally,
         fallback: Fallback | None = None,
+        helper: bool = False,
     ) -> None:
         self.settings = settings
         self._classifier = classifier
@@ -41,14 +51,33 @@ class ClassifyStage:
         self._margin = margin
         self._tally = tally
         self._fallback = fallback
+        self._helper = ThreadPoolExecutor(1, "decode") if helper else None
 
     def __call__(self, frames: Sequence[CameraFrame]) -> list[ViewFrame]:
         """One ViewFrame for each frame whose image could be decoded, in the same order."""
-        prepared = [part for part in map(self._prepare, frames) if part is not None]
+        result = [view for batch in self._batches(frames) for view in self._classified(batch)]
+        for view in result:
+            self._tally.add(view.camera, "frames")
+            self._tally.add(view.camera, "crops", len(view.ids))
+        return result
+
+    def _batches(self, frames: Sequence[CameraFrame]) -> Iterator[list[Prepared]]:
+        """What goes through the networks together: all, or what a helper has ready."""
+        if self._helper is None or len(frames) == 1:
+            yield _usable(map(self._prepare, frames))
+            return
+        batch: list[Prepared] = []
+        for part in self._helper.map(self._prepare, frames):
+            batch += _usable([part])
+            if sum(len(crops) for _, _, _, crops in batch) >= BATCH_WITH_HELPER:
+                yield batch
+                batch = []
+        yield batch
+
+    def _classified(self, prepared: list[Prepared]) -> list[ViewFrame]:
         if not prepared:
             return []
-        crops = np.concatenate([crops for _, _, _, crops in prepared])
-        views = self._classify(crops)
+        views = self._classify(np.concatenate([crops for _, _, _, crops in prepared]))
         result = []
         start = 0
         for frame, pixels, detections, own in prepared:
@@ -59,8 +88,6 @@ class ClassifyStage:
                     frame.camera, frame.header, detections.ids, detections.bbox, views.take(rows), pixels
                 )
             )
-            self._tally.add(frame.camera, "frames")
-            self._tally.add(frame.camera, "crops", len(own))
         return result
 
     def _classify(self, crops: np.ndarray) -> Views:
@@ -73,7 +100,7 @@ class ClassifyStage:
             np.concatenate([part.logits for part in parts]), np.concatenate([part.features for part in parts])
         )
 
-    def _prepare(self, frame: CameraFrame) -> tuple[CameraFrame, Pixels, Detections, np.ndarray] | None:
+    def _prepare(self, frame: CameraFrame) -> Prepared | None:
         try:
             pixels = self._decode(frame)
         except InputError:
@@ -114,3 +141,7 @@ class ClassifyStage:
         }
         self._tally.drop(frame.camera, {reason: count for reason, count in reasons.items() if count})
         return frame.detections.take(np.array(kept, np.intp))
+
+
+def _usable(parts: Iterable[Prepared | None]) -> list[Prepared]:
+    return [part for part in parts if part is not None]

@@ -40,7 +40,13 @@ class Perception:
         self.tally = tally or Tally()
         self.queue = FrameQueue(cameras, settings, self.tally, time_offsets)
         self.classify = ClassifyStage(
-            classifier, bundle.input_size, bundle.crop_margin, settings, self.tally, fallback
+            classifier,
+            bundle.input_size,
+            bundle.crop_margin,
+            settings,
+            self.tally,
+            fallback,
+            helper=classifier.device.type == "cpu",
         )
         self.fuse = FuseStage(FusionEngine(bundle, fusion_settings), self.tally)
         self._guard = None if on_error is None else Guard(self.tally, on_error)

@@ -8,6 +8,8 @@ import pytest
 
 from lla_fusion_ros.crops import Pixels, cut_crops
 from lla_fusion_ros.pipeline import Classifier, FusionEngine
+from lla_fusion_ros.stream.classify import ClassifyStage
+from lla_fusion_ros.stream.frames import CameraFrame
 from lla_fusion_ros.stream.fuse import FuseStage
 from lla_fusion_ros.stream.outputs import bundle_message, fused_messages, view_messages, view_pmf
 from lla_fusion_ros.stream.perception import Perception
@@ -276,3 +278,22 @@ def test_a_frame_that_raises_costs_only_itself_and_is_told(bundle):
     for camera in ("left", "right"):
         assert perception.tally.of(camera)["dropped_internal_error"] == 1
         assert perception.tally.of(camera)["unused_frames"] == 1
+
+
+def test_a_helper_that_decodes_changes_nothing_but_the_thread(bundle):
+    frames = []
+    for number in range(40):
+        header = Header(START + number * SECOND, "left")
+        raw = write_image(header, scene(number), "rgb8" if number != 7 else "nonsense8")
+        tracks = parse_detections(write_detections(header, ("a", "b"), TWO_BOXES))
+        frames.append(CameraFrame("left", parse_image(raw), tracks))
+    counts, views = [], []
+    for helper in (False, True):
+        tally, classify = Tally(), Classifier(bundle, "cpu")
+        stage = ClassifyStage(classify, bundle.input_size, 0.1, StreamSettings(), tally, helper=helper)
+        views.append(stage(frames))
+        counts.append(tally.of("left"))
+    assert counts[0] == counts[1] == {"frames": 39, "crops": 78, "dropped_bad_image": 1}
+    for alone, helped in zip(*views, strict=True):
+        assert alone.header == helped.header and alone.ids == helped.ids
+        np.testing.assert_allclose(alone.views.logits, helped.views.logits, atol=1e-5)
