@@ -49,6 +49,7 @@ with ids, this bundle gives the class. The class index is GTSRB's ClassId.""",
         "title": "The protocol ensemble: GTSRB with 8 classes held out",
         "file": None,
         "record": "models_gtsrb_protocol.json",
+        "errors": "errors_protocol.json",
         "precision": "precision_protocol.json",
         "use": """\
 Not shipped: it exists to measure what the warnings find. Classes 6, 12, 13, 15, 17, 32, 38 and 40 were never
@@ -93,6 +94,8 @@ def _card(card: dict[str, Any]) -> str:
         lines += _drives(RESULTS / card["drives"])
     if card.get("compression"):
         lines += _compression(RESULTS / card["compression"])
+    if card.get("errors"):
+        lines += _errors(RESULTS / card["errors"])
     if card.get("precision"):
         lines += _precision(RESULTS / card["precision"])
     if card["limits"]:
@@ -251,6 +254,32 @@ def _compression(path: Path) -> list[str]:
             f"| {'as recorded' if quality is None else f'JPEG, quality {quality}'} "
             f"| {row['single_frame_accuracy']:.3f} | {row['right_at_last']} of {tracks} "
             f"| {alarms}, {alarms / tracks:.1%} |"
+        )
+    return [*lines, ""]
+
+
+def _errors(path: Path) -> list[str]:
+    """The tracks that are wrong, one by one."""
+    record = json.loads(path.read_text(encoding="utf-8"))
+    wrong, frames = record["wrong"], record["frames"]
+    lines = [
+        f"Wrong after {frames} clean frames: {len(wrong)} of {record['tracks']} tracks; one track is "
+        f"{1 / record['tracks']:.3f} of accuracy.",
+        "",
+        "```",
+        record["command"],
+        "```",
+        "",
+        "![the tracks that are wrong](images/models-errors.png)",
+        "",
+        "| track | truth | shown as | frames right, by network | right in variations of image and box |",
+        "|---|---|---|---|---|",
+    ]
+    for each in wrong:
+        right = ", ".join(str(count) for count in each["right_frames_of_each_network"])
+        lines.append(
+            f"| {each['track']} | {each['truth']} | {each['shown']} ({each['probability']:.0%}) "
+            f"| {right} of {each['frames']} | {len(each['right_when'])} of {each['variations']} |"
         )
     return [*lines, ""]
 

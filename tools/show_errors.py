@@ -152,11 +152,9 @@ def draw(tracks: list[Track], records: list[dict[str, Any]], path: Path) -> None
             for axis, place in zip(row, places.tolist(), strict=True):
                 axis.imshow(track.frames[place].image, interpolation="bicubic")
                 axis.axis("off")
-            row[0].set_title(
-                f"{record['track']}: {record['truth']}, shown as {record['shown']} "
-                f"({record['probability']:.0%})",
-                loc="left",
-            )
+            text = f"{record['track']}: {record['truth']}, shown as {record['shown']}"
+            row[0].set_title(" ")  # room for the text, which is wider than a frame
+            row[0].text(0.0, 1.08, text, transform=row[0].transAxes).set_in_layout(False)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,15 @@ def targets(document: Document) -> list[Target]:
             _pick(document, "fusion", "ratio_L10", default=True, L=1000, tracks=10),
             1.1,
         ),
-        Target("replay: views/s against the bare loop", _pick(document, "replay", "ratio_bare"), 0.75, False),
+        *(
+            Target(
+                f"replay: views/s against the bare loop, both in {precision}",
+                _pick(document, "replay", "ratio_bare", precision=precision),
+                0.75,
+                at_most=False,
+            )
+            for precision in ("float32", "int8")
+        ),
         Target("live, 1×: CPU per view against the plain node", _live(document, "cpu_ratio_plain"), 1.3),
         Target("live, 1× (6 cameras, 10 Hz, 20 objects): dropped frames", _live(document, "drops"), 0.0),
     ]

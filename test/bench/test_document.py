@@ -89,7 +89,7 @@ def test_targets_know_met_missed_and_not_measured():
     found = {t.text: t.met for t in targets({"laplace_torch": [record], "live": [_live(1, 0)]})}
     assert found["speed against laplace-torch kron, M=43, d=84, batch 16"] is False
     assert found["live, 1× (6 cameras, 10 Hz, 20 objects): dropped frames"] is True
-    assert found["replay: views/s against the bare loop"] is None
+    assert found["replay: views/s against the bare loop, both in int8"] is None
 
 
 def test_the_page_tells_what_was_measured_and_nothing_else(fusion_records, tmp_path):
