@@ -64,7 +64,7 @@ def _cost_by_tracks(records: Records, path: Path) -> None:
         axis.set_yscale("log")
         axis.set_xlabel("tracks a frame")
         axis.set_ylabel("µs of CPU per view")
-        axis.legend()
+        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.24))
 
 
 def _cost_by_cameras(records: Records, path: Path) -> None:
