@@ -115,9 +115,10 @@ Fusers run on random views, with the networks, the posterior, the warnings and t
 the road's (`gtsrb`, `--fusion-bundle`), and for the default fuser also the demo's (`signworld`, `--bundle`),
 whose five networks together are so small that a frame of one track is mostly Python.
 
-Nodes and replay run the networks' convolutions in 8 bits on an x86 CPU (`precision: auto`), which takes less
-than half of the time of single precision; [networks.md](networks.md) has what it changes in the results. What
-fusion costs is given against both; prediction, fit and the comparison with laplace-torch are in float32.
+Nodes and replay run the networks' convolutions in 8 bits on an x86 CPU (`precision: auto`), which for frames
+of ten objects and more takes about half of the time of single precision or less; [networks.md](networks.md)
+has what it changes in the results. What fusion costs is given against both; prediction, fit and the
+comparison with laplace-torch are in float32.
 """
 
 

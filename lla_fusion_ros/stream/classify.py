@@ -1,4 +1,4 @@
-"""Frames with boxes in, views out: all crops of all waiting frames go through the networks in one batch."""
+"""Frames with boxes in, views out: the crops of all waiting frames go through the networks together."""
 
 from __future__ import annotations
 
