@@ -63,6 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--prior", type=float, default=1.0, help="precision of the L2 prior (%(default)s)")
     how.add_argument("--label-smoothing", type=float, default=0.0, help="(%(default)s)")
     how.add_argument(
+        "--balance", type=float, default=0.0, help="1 shows rare classes as often as others (%(default)s)"
+    )
+    how.add_argument(
         "--averaging", type=float, default=0.995, help="decay of the weight average (%(default)s)"
     )
     how.add_argument("--clean", type=float, default=0.4, help="share of clean crops (%(default)s)")
@@ -149,6 +152,7 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
         learning_rate=args.learning_rate,
         prior_precision=args.prior,
         label_smoothing=args.label_smoothing,
+        balance=args.balance,
         averaging=args.averaging,
         clean=args.clean,
         hard=args.hard,

@@ -66,7 +66,7 @@ def epoch_batches(
     memory twice.
     """
     rng = np.random.default_rng(stream)
-    order = rng.permutation(len(data))
+    order = _order(data, settings.balance, rng)
     per_slice = 8 * settings.batch
     usable = steps_per_epoch(data, settings) * settings.batch
     for start in range(0, usable, per_slice):
@@ -84,6 +84,14 @@ def epoch_batches(
                 len(rows) + batch : len(images) : batches,
             ]
             yield torch.from_numpy(images[part]), torch.from_numpy(labels[part])
+
+
+def _order(data: TrainingData, balance: float, rng: np.random.Generator) -> np.ndarray:
+    """The crops of an epoch: each once, or rare classes more often."""
+    if balance == 0:
+        return rng.permutation(len(data))
+    weights = np.bincount(data.labels)[data.labels] ** -balance
+    return rng.choice(len(data), len(data), p=weights / weights.sum())
 
 
 def _some_mirrored(

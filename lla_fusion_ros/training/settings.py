@@ -21,6 +21,8 @@ class TrainSettings:
         prior_precision: L2 prior on all weights, the P0^-1 of the paper: adds
             prior_precision / (2 N) |theta|^2 to the mean cross-entropy of N crops.
         label_smoothing: share of the target spread evenly over the classes.
+        balance: how far rare classes are drawn more often: 0 shows every crop once an epoch, 1 all classes
+            equally often (a class of n crops is drawn in proportion to n ** (1 - balance)).
         averaging: decay per step of the exponential average of the weights, which is what is kept;
             0 keeps the last weights.
         clean, hard: shares of the crops of an epoch that are clean (slightly moved and lit) and hard; the
@@ -40,6 +42,7 @@ class TrainSettings:
     learning_rate: float = 3e-3
     prior_precision: float = 1.0
     label_smoothing: float = 0.0
+    balance: float = 0.0
     averaging: float = 0.995
     clean: float = 0.4
     hard: float = 0.3
@@ -56,6 +59,7 @@ class TrainSettings:
             "learning_rate": self.learning_rate > 0,
             "prior_precision": self.prior_precision >= 0,
             "label_smoothing": 0 <= self.label_smoothing < 1,
+            "balance": 0 <= self.balance <= 1,
             "averaging": 0 <= self.averaging < 1,
             "clean": 0 <= self.clean <= 1,
             "hard": 0 <= self.hard <= 1 - self.clean + 1e-9,

@@ -143,6 +143,16 @@ def test_a_network_for_other_classes_keeps_the_rows_of_the_names_it_knows():
     assert (new.head.weight[[1, 3]] == 0).all()
 
 
+@pytest.mark.parametrize(("balance", "share"), [(0.0, 1 / 11), (0.5, 0.240), (1.0, 0.5)])
+def test_rare_classes_are_drawn_as_often_as_asked(data, balance, share):
+    common, rare = np.flatnonzero(data.labels == 0), np.flatnonzero(data.labels == 1)
+    rows = np.r_[np.resize(common, 400), np.resize(rare, 40)]
+    uneven = replace(data, images=data.images[rows], labels=data.labels[rows])
+    settings = _settings(outliers=0.0, balance=balance)
+    labels = torch.cat([own for epoch in range(20) for _, own in epoch_batches(uneven, settings, (1, epoch))])
+    assert float((labels == 1).float().mean()) == pytest.approx(share, abs=0.02)
+
+
 def test_every_crop_is_seen_once_an_epoch_and_outliers_are_marked(data):
     settings = _settings(outliers=0.2)
     batches = list(epoch_batches(data, settings, (1, 2)))
