@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib
 import sys
 
+from lla_fusion_ros.ros.memory import share_one_heap
+
 
 def start(module: str, node_class: str, args: list[str] | None) -> None:
     """Import the node and run it until it is told to end."""
+    share_one_heap()  # before torch and DDS start their threads
     try:
         from lla_fusion_ros.ros.run import run
 
