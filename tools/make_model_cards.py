@@ -173,7 +173,7 @@ def _evaluation(record: dict[str, Any]) -> list[str]:
         "| fuser | regime | L | accuracy | NLL | ECE | class flips per track |",
         "|---|---|---|---|---|---|---|",
     ]
-    for name in dict.fromkeys(("last", "mean_pmf", "pool", "reliable_pool", "committee", default)):
+    for name in dict.fromkeys(("last", "mean_pmf", "pool", "reliable_pool", "dual_pool", default)):
         for regime in ("clean", "hard", "mixed"):
             lines += [
                 _row(f"`{name}`" + (" (default)" if name == default else ""), found[name, regime, length])

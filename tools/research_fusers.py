@@ -66,7 +66,7 @@ def variants(bundle: Bundle, validation: TrackViews) -> Iterator[Variant]:
         "reliable_pool",
         learned(prior=own),
     )
-    for name in ("reliability", "committee"):
+    for name in ("reliability", "dual_pool"):
         yield f"`{name}`", name, dict(fit_fuser(name, posterior, measured))
 
 

@@ -30,7 +30,7 @@ from lla_fusion_ros.evaluation.selection import select_tracks
 from lla_fusion_ros.fusion import make_fuser
 from lla_fusion_ros.fusion.along import flat_views
 
-FUSERS = ("pool", "reliability", "reliable_pool", "committee")
+FUSERS = ("pool", "reliability", "reliable_pool", "dual_pool")
 LENGTHS = (10, 20, 30)
 SEED = 1  # that of `lla-fusion evaluate`, whose network outputs are then found in the cache
 

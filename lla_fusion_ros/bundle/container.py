@@ -21,7 +21,7 @@ from safetensors.numpy import save as dump_tensors
 from lla_fusion_ros.errors import BundleError
 
 FORMAT = "lla_fusion_ros bundle"
-VERSION = 1
+VERSION = 2
 _ENTRY = "lla_fusion_ros"
 _LARGEST_HEADER = 64 * 1024 * 1024
 _LARGEST_FILE = 4 * 1024**3  # the whole file is read into memory; a vehicle's model has megabytes

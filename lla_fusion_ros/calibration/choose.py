@@ -15,7 +15,7 @@ from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 DECISIVE = (10, 20, 30)  # where there is something to fuse; at shorter lengths single frames decide the NLL
 CANDIDATES = (
     "pool",
-    "committee",
+    "dual_pool",
     "reliable_pool",
     "reliability",
     "ella",

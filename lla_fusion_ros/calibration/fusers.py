@@ -80,7 +80,8 @@ def fit_fuser(
     plain = measured.tracks
     own_fit = getattr(kind, "fit", None)
     if own_fit is not None:
-        return dict(own_fit(posterior, FitTracks(plain.logits, plain.features, plain.steps, plain.label)))
+        fit_on = FitTracks(plain.logits, plain.features, plain.steps, plain.label, plain.source)
+        return dict(own_fit(posterior, fit_on))
     fixed = {"prior": weight_prior} if weight_prior is not None and "prior" in kind.options else {}
     if not kind.scalars:
         return dict(fixed)

@@ -74,16 +74,24 @@ class FitTracks:
         features:  [tracks, steps, networks, D]
         steps: how many of the steps of each track are real.     [tracks]
         label: class, -1 for outside the classes.                [tracks]
+        source: the physical object; None: each track another.   [tracks]
     """
 
     logits: np.ndarray
     features: np.ndarray
     steps: np.ndarray
     label: np.ndarray
+    source: np.ndarray | None = None
+
+    @property
+    def objects(self) -> int:
+        """How many physical objects the tracks show; the same one may be there under several regimes."""
+        return len(self.label if self.source is None else np.unique(self.source))
 
     def take(self, rows: np.ndarray) -> FitTracks:
         """Some of the tracks."""
-        return FitTracks(self.logits[rows], self.features[rows], self.steps[rows], self.label[rows])
+        source = None if self.source is None else self.source[rows]
+        return FitTracks(self.logits[rows], self.features[rows], self.steps[rows], self.label[rows], source)
 
 
 class BaseFuser:

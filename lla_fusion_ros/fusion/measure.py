@@ -157,22 +157,6 @@ class MeasuredViews(Views):
         return self.mean_pmf.argmax(axis=-1)
 
     @once
-    def _top_shifted(self) -> np.ndarray:
-        return self.shifted[np.arange(len(self.shifted)), :, self.top]  # [t, c]
-
-    @once
-    def top_logit(self) -> np.ndarray:
-        """Mean-centred logit of the most probable class, mean over networks.  [t]"""
-        return network_mean(self._top_shifted) - self._network_means[0]
-
-    @once
-    def top_spread(self) -> np.ndarray:
-        """Standard deviation over networks of the mean-centred logit of the most probable class.  [t]"""
-        deviation = self._top_shifted - self._mean_shifted
-        deviation -= self.top_logit[:, None]
-        return np.sqrt(np.einsum("tc,tc->t", deviation, deviation) * (1.0 / deviation.shape[1]))
-
-    @once
     def feature_norm(self) -> np.ndarray:
         """ln of the norm of the features, mean over networks.  [t]"""
         return 0.5 * self._network_means[3]

@@ -1,4 +1,4 @@
-"""Signs of quality of a view, from the view alone: what `reliability` weighs it by."""
+"""Signs of quality of a view, from the view alone: what the learned fusers weigh it by."""
 
 from __future__ import annotations
 
@@ -9,35 +9,18 @@ import numpy as np
 from lla_fusion_ros.fusion.measure import MeasuredViews, network_mean
 
 
-def _margin(views: MeasuredViews) -> np.ndarray:
-    ordered = views.mean_centred.copy()
-    ordered.partition(-2, axis=-1)
-    return ordered[:, -1] - ordered[:, -2]
-
-
-def _logit_spread(views: MeasuredViews) -> np.ndarray:
-    logits = views.mean_centred  # of mean 0
-    return np.sqrt(np.einsum("tm,tm->t", logits, logits) * (1.0 / logits.shape[1]))
-
-
 def _log_variance(views: MeasuredViews, prior: float | None = None) -> np.ndarray:
     return network_mean(np.log(np.maximum(views.top_variance(prior), 1e-12)))
 
 
-# Name -> value per view [t]. All are free of the gauge; none looks at another view.
+# Name -> value per view [t]. All are free of the gauge; none looks at another view. More of them (margin,
+# spreads over classes and networks, agreement) were tried and taught nothing further (docs/evidence.md).
 QUALITY: dict[str, Callable[[MeasuredViews], np.ndarray]] = {
     "entropy": lambda v: v.entropy,
     "energy": lambda v: v.energy,
     "log_norm": lambda v: v.feature_norm,
     "log_variance": _log_variance,
-    "margin": _margin,
-    "top_logit": lambda v: v.top_logit,
-    "top_spread": lambda v: v.top_spread,
-    "logit_spread": _logit_spread,
-    "log_top": lambda v: np.log(np.maximum(np.maximum.reduce(v.mean_pmf, axis=-1), 1e-12)),
-    "network_entropy": lambda v: v.mean_network_entropy,
     "disagreement": lambda v: v.disagreement,
-    "agreement": lambda v: network_mean(v.shifted.argmax(axis=-1) == v.top[:, None]),
 }
 
 

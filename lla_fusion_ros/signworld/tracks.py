@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 
-from lla_fusion_ros.datasets.images import digest_tracks
 from lla_fusion_ros.datasets.types import Frame, Track, TrackSet
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.signworld.drive import LANE, MOST_HIDDEN
@@ -19,6 +20,8 @@ from lla_fusion_ros.signworld.scene import Prop, RoadsideObject, make_look, occl
 from lla_fusion_ros.signworld.settings import TWO_CAMERAS
 from lla_fusion_ros.signworld.signs import CLASS_NAMES
 
+# Raised whenever the same options give other images: it names the data where bundles record it.
+RENDERING = 1
 _LOOKS = 64  # countries that tracks are spread over; with few, a new one looked like an unknown object
 _CONTEXT = 0.6  # of the box, kept on each side of it
 _SPEED = 9.0
@@ -60,7 +63,15 @@ def load_signworld(
         if progress is not None:
             progress(len(by_number), len(wanted))
     rendered = tuple(by_number[number] for number in range(len(wanted)))
-    return TrackSet("signworld", CLASS_NAMES, rendered, digest_tracks(CLASS_NAMES, rendered))
+    return TrackSet(
+        "signworld", CLASS_NAMES, rendered, _digest(tracks, outside, frames, seed, float(occluded))
+    )
+
+
+def _digest(*options: float) -> str:
+    """Names the images by what they are rendered from: their last bits differ between processors."""
+    told = json.dumps(["signworld", RENDERING, CLASS_NAMES, options])
+    return hashlib.sha256(told.encode()).hexdigest()
 
 
 def _look_of(number: int, seed: int) -> int:

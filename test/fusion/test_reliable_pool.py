@@ -27,7 +27,7 @@ def test_with_entropy_alone_it_is_the_pool():
     )
 
 
-@pytest.mark.parametrize("learned", ["reliable_pool", "committee"])
+@pytest.mark.parametrize("learned", ["reliable_pool", "dual_pool"])
 def test_the_fit_learns_to_distrust_frames_that_only_their_features_give_away(learned):
     posterior = tiny_bundle().posterior()
     fitted_on = FitTracks(*tracks_with_bad_frames(posterior, seed=1))

@@ -161,7 +161,7 @@ def test_hybrid_has_its_two_parts_as_limits() -> None:
 
 def test_reliability_weighs_views_by_their_standardised_signs() -> None:
     rng = np.random.default_rng(0)
-    theta, center, scale = rng.normal(size=12), rng.normal(size=12), rng.uniform(1, 3, 12)
+    theta, center, scale = rng.normal(size=5), rng.normal(size=5), rng.uniform(1, 3, 5)
     signs = np.concatenate([quality(measured(view, POSTERIOR)) for view in VIEWS])
     weight = np.exp((signs - center) / scale @ theta)
     centred = (LOGITS - LOGITS.mean(axis=-1, keepdims=True)).mean(axis=1)
@@ -171,8 +171,8 @@ def test_reliability_weighs_views_by_their_standardised_signs() -> None:
     np.testing.assert_allclose(fused("reliability", values), expected, rtol=1e-9)
 
 
-def test_there_are_twelve_signs_and_variance_is_only_computed_when_used() -> None:
-    assert len(QUALITY) == 12
+def test_there_are_five_signs_and_variance_is_only_computed_when_used() -> None:
+    assert len(QUALITY) == 5
     views = measured(VIEWS[0], POSTERIOR)
     make_fuser("reliability", POSTERIOR).contribution(views)  # type: ignore[attr-defined]
     assert "laplace_variance" not in vars(views)

@@ -14,7 +14,34 @@ from lla_fusion_ros.signworld.optics import through_jpeg
 from lla_fusion_ros.signworld.render import Renderer
 from lla_fusion_ros.signworld.scene import make_look, scatter_props
 from lla_fusion_ros.signworld.settings import TWO_CAMERAS
-from lla_fusion_ros.signworld.tracks import load_signworld
+from lla_fusion_ros.signworld.tracks import RENDERING, load_signworld
+
+# Mean brightness of the last frame of each track of `trackset`, as of RENDERING 1.
+BRIGHTNESS = [
+    94.9,
+    61.4,
+    120.4,
+    86.0,
+    45.8,
+    142.0,
+    36.7,
+    128.0,
+    115.1,
+    75.9,
+    92.3,
+    37.3,
+    114.7,
+    121.8,
+    69.4,
+    80.4,
+    74.9,
+    67.5,
+    63.3,
+    26.1,
+    61.7,
+    92.4,
+    144.7,
+]
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +76,21 @@ def test_boxes_lie_in_their_images_with_surroundings(trackset):
             assert width > 1.2 * (x1 - x0)
 
 
-def test_equal_seeds_give_equal_data(trackset):
-    assert load_dataset("signworld", tracks=17, outside=6, frames=30).digest == trackset.digest
-    assert load_dataset("signworld", tracks=17, outside=6, frames=6, seed=1).digest != trackset.digest
+def test_equal_seeds_give_equal_data_and_other_options_other_data(trackset):
+    again = load_dataset("signworld", tracks=17, outside=6, frames=30)
+    assert again.digest == trackset.digest
+    for one, other in zip(trackset.tracks, again.tracks, strict=True):
+        np.testing.assert_array_equal(one.frames[-1].image, other.frames[-1].image)
+    changed = load_dataset("signworld", tracks=17, outside=6, frames=6, seed=1)
+    assert changed.digest != trackset.digest
+    assert not np.array_equal(changed.tracks[0].frames[0].image, trackset.tracks[0].frames[0].image)
+
+
+def test_the_images_are_still_those_that_the_number_of_the_rendering_stands_for(trackset):
+    """The digest names the options, not the pixels: whoever changes what they give must raise RENDERING."""
+    brightness = [round(float(track.frames[-1].image.mean()), 1) for track in trackset.tracks]
+    assert RENDERING == 1
+    np.testing.assert_allclose(brightness, BRIGHTNESS, atol=0.5)  # processors differ in the last bits
 
 
 def test_more_tracks_begin_with_the_same_ones(trackset):

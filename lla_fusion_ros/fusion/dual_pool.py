@@ -1,0 +1,108 @@
+"""`dual_pool`: a learned linear and a learned log-linear pool of the same views, multiplied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.fusion.base import SMALLEST, FitTracks, Scalar, SumFuser, Value, Values, growth
+from lla_fusion_ros.fusion.measure import MeasuredViews
+from lla_fusion_ros.fusion.pool import FLOOR, scaled_pmf
+from lla_fusion_ros.fusion.quality import quality
+from lla_fusion_ros.fusion.reliability import LARGEST_LOG_WEIGHT, SIGNS
+from lla_fusion_ros.pmf import softmax
+from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+
+
+@dataclass(frozen=True, slots=True)
+class TwoSums:
+    """The state of two weighted means that run over the same views.
+
+    Attributes:
+        count: L, the number of views.                                          [tracks]
+        weights: sums of the linear and of the log-linear weights.           [tracks, 2]
+        linear, log: sums of weight times pmf, of weight times logits.  [tracks, classes]
+    """
+
+    count: np.ndarray
+    weights: np.ndarray
+    linear: np.ndarray
+    log: np.ndarray
+
+
+class DualPool(SumFuser):
+    """q = softmax(s L^alpha / T + r (sum v_t)^a e^-b),  pmf = (1 - lapse) q + lapse softmax(spread ln q).
+
+    s = ln(sum w_t p_t / sum w_t) is the linear pool of `reliable_pool`, r = sum v_t zc_t / sum v_t the
+    log-linear one of `reliability`, with w_t = exp(linear_theta . f_t), v_t = exp(log_theta . f_t) and f_t
+    the standardised signs of quality, the Laplace variance (eq. linearizeCov, under a small prior) among
+    them. The linear pool is robust against a confident wrong view, the log-linear one uses what every view
+    rules out; fitted together, each leaves to the other what that does better.
+
+    `lapse` is the share of objects that the networks misread as a whole, in every view alike: further views
+    of the same object cannot make the fused class surer than that. Its fit is never below half an
+    object (Jeffreys), however well the validation tracks went. Cost O(C(D + M)) per view beside the
+    variance of the top class, state O(M).
+    """
+
+    name = "dual_pool"
+    scalars = {
+        "alpha": Scalar(0.1, 0.0, 1.0),
+        "temperature": Scalar(2.0, 0.02, 20.0, log=True),
+        "view_temperature": Scalar(1.0, 0.1, 20.0, log=True),
+        "a": Scalar(0.3, 0.0, 1.0),
+        "b": Scalar(0.7, -4.0, 4.0),
+        "lapse": Scalar(0.003, 0.0, 0.5),
+        "spread": Scalar(0.3, 0.0, 1.0),
+    }
+    options = {"prior": Scalar(1.0, 1e-6, 1e4, log=True)}  # of the Laplace variance among the signs
+    vectors = ("linear_theta", "log_theta", "center", "scale")  # one entry per sign, in the order of SIGNS
+
+    def __init__(self, posterior: EnsemblePosterior, values: Values | None = None, window: int = 30) -> None:
+        super().__init__(posterior, values, window)
+        by_entropy = np.where(np.array(SIGNS) == "entropy", -1.0, 0.0)  # nothing fitted: exp(-H)
+        center = self._vector("center", np.zeros(len(SIGNS)))
+        scale = self._vector("scale", np.ones(len(SIGNS)))
+        if not (scale > 0).all():
+            raise InputError(f"value 'scale' of fuser '{self.name}' must be positive")
+        thetas = [self._vector(key, by_entropy) for key in ("linear_theta", "log_theta")]
+        self.slope = np.stack(thetas, axis=1) / scale[:, None]  # [signs, 2]
+        self.offset = center @ self.slope  # [2]
+
+    def _vector(self, key: str, default: np.ndarray) -> np.ndarray:
+        vector = self.vector.get(key, default)
+        if len(vector) != len(SIGNS):
+            raise InputError(
+                f"value '{key}' of fuser '{self.name}' has {len(vector)} entries, not {len(SIGNS)}"
+            )
+        return vector
+
+    @classmethod
+    def fit(cls, posterior: EnsemblePosterior, tracks: FitTracks) -> dict[str, Value]:
+        """Learn everything at once on validation tracks (least NLL)."""
+        from lla_fusion_ros.fusion.fitting.dual_pool import fit_dual_pool  # torch only where fitted
+
+        return fit_dual_pool(posterior, tracks)
+
+    def initial(self, tracks: int) -> TwoSums:
+        return TwoSums(
+            np.zeros(tracks), np.zeros((tracks, 2)), *np.zeros((2, tracks, self.posterior.classes))
+        )
+
+    def contribution(self, views: MeasuredViews) -> TwoSums:
+        log_weights = quality(views, SIGNS, self.value["prior"]) @ self.slope - self.offset
+        bounded = np.minimum(np.maximum(log_weights, -LARGEST_LOG_WEIGHT), LARGEST_LOG_WEIGHT)
+        weights = np.exp(bounded)  # [t, 2]
+        pmf = scaled_pmf(views, self.value["view_temperature"])
+        return TwoSums(np.ones(len(pmf)), weights, weights[:, :1] * pmf, weights[:, 1:] * views.mean_centred)
+
+    def predict(self, state: TwoSums) -> np.ndarray:
+        totals = np.maximum(state.weights, SMALLEST)
+        linear, log = totals[:, :1], totals[:, 1:]
+        scores = np.log(np.maximum(state.linear / linear, FLOOR))
+        scores *= growth(state.count, self.value["alpha"], self.value["temperature"])
+        scores += state.log * (log ** (self.value["a"] - 1.0) * np.exp(-self.value["b"]))
+        lapse = self.value["lapse"]
+        return (1.0 - lapse) * softmax(scores) + lapse * softmax(self.value["spread"] * scores)

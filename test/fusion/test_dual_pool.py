@@ -1,0 +1,88 @@
+"""Two learned pools multiplied, and the share of objects that no number of views can speak for."""
+
+import numpy as np
+import pytest
+
+from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.fusion import fusers, make_fuser
+from lla_fusion_ros.fusion.along import flat_views, pmf_along
+from lla_fusion_ros.fusion.base import FitTracks
+from lla_fusion_ros.fusion.fitting.dual_pool import least_lapse
+from support.tiny_bundle import tiny_bundle
+from support.tracks_with_bad_frames import tracks_with_bad_frames
+
+LINEAR = {"alpha": 0.2, "temperature": 0.6, "view_temperature": 1.7}
+LOG = {"a": 0.4, "b": 0.3}
+STANDARD = {"center": [0.5, 1.0, 0.2, -1.0, 0.1], "scale": [0.8, 2.0, 1.0, 1.5, 0.7]}
+LINEAR_THETA, LOG_THETA = [-1.0, 0.2, 0.0, 0.7, -0.3], [-0.4, 0.1, 0.3, -0.2, 0.0]
+VALUES = {"linear_theta": LINEAR_THETA, "log_theta": LOG_THETA, **STANDARD, **LINEAR, **LOG}
+
+
+def pmfs(name, posterior, values, logits, features):
+    fuser = make_fuser(name, posterior, values)
+    return pmf_along(fuser, flat_views(posterior, logits, features), logits.shape[1])
+
+
+def test_without_a_lapse_it_is_the_product_of_a_reliable_pool_and_a_reliability_fuser():
+    posterior = tiny_bundle().posterior()
+    logits, features, _, _ = tracks_with_bad_frames(posterior)
+    fused = pmfs("dual_pool", posterior, {**VALUES, "prior": 1.0, "lapse": 0.0}, logits, features)
+    pool = {"theta": LINEAR_THETA, **STANDARD, **LINEAR, "prior": 1.0}
+    plain = posterior.with_prior(1.0).with_temperature(1.0)  # `reliability` takes the posterior's own prior
+    product = pmfs("reliable_pool", posterior, pool, logits, features) * pmfs(
+        "reliability", plain, {"theta": LOG_THETA, **STANDARD, **LOG}, logits, features
+    )
+    np.testing.assert_allclose(fused, product / product.sum(axis=-1, keepdims=True), atol=1e-6)
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.4])
+def test_no_number_of_views_makes_it_surer_than_the_lapse_allows(spread):
+    posterior = tiny_bundle().posterior()
+    logits, features, _, _ = tracks_with_bad_frames(posterior)
+    surest = np.zeros_like(logits[:1, :1])
+    surest[..., 1] = 80.0
+    view = np.repeat(surest, 500, axis=1), np.repeat(features[:1, :1], 500, axis=1)
+    pmf = pmfs("dual_pool", posterior, {**VALUES, "lapse": 0.02, "spread": spread}, *view)[0]
+    classes = pmf.shape[-1]
+    others = 1.0 - pmf[:, 1]
+    if spread == 0.0:  # the lapse is then shared evenly by all classes
+        np.testing.assert_allclose(others, 0.02 * (classes - 1) / classes, rtol=1e-6)
+    assert (pmf.argmax(axis=-1) == 1).all()
+    assert (np.diff(others) <= 1e-12).all()  # and each further view may only take from the doubt
+
+
+def test_the_lapse_keeps_the_order_of_the_classes():
+    posterior = tiny_bundle().posterior()
+    logits, features, _, _ = tracks_with_bad_frames(posterior)
+    plain = pmfs("dual_pool", posterior, {**VALUES, "lapse": 0.0}, logits, features)
+    tailed = pmfs("dual_pool", posterior, {**VALUES, "lapse": 0.2, "spread": 0.3}, logits, features)
+    np.testing.assert_array_equal(plain.argsort(axis=-1), tailed.argsort(axis=-1))
+
+
+def test_the_fitted_lapse_is_never_below_half_an_object_and_counts_objects_not_tracks():
+    posterior = tiny_bundle().posterior()
+    logits, features, steps, label = tracks_with_bad_frames(posterior, seed=1)
+    once = FitTracks(logits, features, steps, label)
+    objects = np.arange(len(label)) // 3  # each under three regimes
+    thrice = FitTracks(logits, features, steps, label, objects)
+    assert once.objects == len(label)
+    assert thrice.objects == len(np.unique(objects))
+    assert thrice.take(np.arange(6)).objects == 2
+    for tracks in (once, thrice):
+        values = fusers()["dual_pool"].fit(posterior, tracks)  # type: ignore[attr-defined]
+        assert least_lapse(tracks.objects) <= values["lapse"] <= 0.5
+        make_fuser("dual_pool", posterior, values)  # within all bounds
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"linear_theta": [1.0]}, "linear_theta"),
+        ({"scale": [1.0, 0.0, 1.0, 1.0, 1.0]}, "scale"),
+        ({"theta": 1.0}, "theta"),
+        ({"lapse": 0.9}, "lapse"),
+    ],
+)
+def test_values_that_do_not_fit_are_refused_by_name(values, named):
+    with pytest.raises(InputError, match=named):
+        make_fuser("dual_pool", tiny_bundle().posterior(), values)
