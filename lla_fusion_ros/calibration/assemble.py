@@ -20,6 +20,7 @@ from lla_fusion_ros.calibration.temperature import fit_temperatures, scale_heads
 from lla_fusion_ros.calibration.trackviews import TrackViews, joined
 from lla_fusion_ros.datasets import CropSet, Splits, cut, degrade
 from lla_fusion_ros.datasets.outliers import outlier_tracks
+from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion import fusers
 from lla_fusion_ros.networks import Ensemble, Normalisation, SplitNetwork
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
@@ -65,6 +66,10 @@ class CalibrationOptions:
     draws: int = 2
     test: bool = True
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.draws < 1:
+            raise InputError(f"calibration needs at least one draw of the degradations, not {self.draws}")
 
 
 def calibrated_bundle(

@@ -84,6 +84,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run.add_argument("--device", default="auto", help="auto, cpu, cuda (%(default)s)")
     run.add_argument("--threads", type=int, help="torch threads (all cores)")
     run.add_argument("--cross", action="store_true", help="also fit the covariance between networks")
+    run.add_argument(
+        "--draws",
+        type=int,
+        default=2,
+        help="degrade the validation tracks so often for calibration; more is steadier (%(default)s)",
+    )
     run.add_argument("--half-weights", action="store_true", help="store network weights in 16 bits")
     run.add_argument("--no-test", action="store_true", help="do not score the test tracks")
     run.add_argument("--json", action="store_true", help="print the bundle's metadata as JSON at the end")
@@ -162,7 +168,11 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
         normalisation=normalisation,
     )
     calibration = CalibrationOptions(
-        cross=args.cross, half=args.half_weights, test=not args.no_test, seed=args.seed
+        cross=args.cross,
+        half=args.half_weights,
+        draws=args.draws,
+        test=not args.no_test,
+        seed=args.seed,
     )
     fractions = tuple(decimals("--fractions", args.fractions))
     return Recipe(
