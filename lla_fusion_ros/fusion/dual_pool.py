@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lla_fusion_ros.bounds import bounded
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion.base import SMALLEST, FitTracks, Scalar, SumFuser, Value, Values, growth
 from lla_fusion_ros.fusion.measure import MeasuredViews
@@ -93,8 +94,7 @@ class DualPool(SumFuser):
 
     def contribution(self, views: MeasuredViews) -> TwoSums:
         log_weights = quality(views, SIGNS, self.value["prior"]) @ self.slope - self.offset
-        bounded = np.minimum(np.maximum(log_weights, -LARGEST_LOG_WEIGHT), LARGEST_LOG_WEIGHT)
-        weights = np.exp(bounded)  # [t, 2]
+        weights = np.exp(bounded(log_weights, LARGEST_LOG_WEIGHT))  # [t, 2]
         pmf = scaled_pmf(views, self.value["view_temperature"])
         return TwoSums(np.ones(len(pmf)), weights, weights[:, :1] * pmf, weights[:, 1:] * views.mean_centred)
 

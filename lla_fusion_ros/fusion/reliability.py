@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from lla_fusion_ros.bounds import bounded
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion.base import SMALLEST, FitTracks, Scalar, SumFuser, Value, Values, WeightedSum
 from lla_fusion_ros.fusion.measure import MeasuredViews
@@ -63,7 +64,7 @@ class Reliability(SumFuser):
         if not self.used:
             return np.ones(len(views))
         log_weight = quality(views, self.used, prior) @ self.slope - self.offset
-        return np.exp(np.clip(log_weight, -LARGEST_LOG_WEIGHT, LARGEST_LOG_WEIGHT))
+        return np.exp(bounded(log_weight, LARGEST_LOG_WEIGHT))
 
     def contribution(self, views: MeasuredViews) -> WeightedSum:
         return WeightedSum.one(self.view_weight(views), views.mean_centred)

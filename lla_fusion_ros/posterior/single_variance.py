@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lla_fusion_ros.bounds import bounded
+
 if TYPE_CHECKING:  # the posterior itself hands out its SingleVariance
     from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
@@ -70,7 +72,7 @@ class SingleVariance:
         """Write the variances of at most CHUNK views to `total`.  [networks, views, classes]"""
         views = len(features)
         phi = np.empty((self._networks, views, features.shape[2]), np.float32)
-        np.clip(features.swapaxes(0, 1), -LARGEST_FEATURE, LARGEST_FEATURE, out=phi, casting="same_kind")
+        bounded(features.swapaxes(0, 1), LARGEST_FEATURE, out=phi)
         memory = _memory(self._networks * views * self._widest)
         for number, block in enumerate(self._blocks):
             shape = (self._networks, views, block.shape[2])
@@ -94,12 +96,14 @@ class ClassVariance:
 
     def __call__(self, features: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """[views, networks, D], [views] int -> [views, networks] float32"""
+        if len(features) == 1:
+            alone = bounded(features[0], LARGEST_FEATURE).astype(np.float32)[:, None]  # [networks, 1, D]
+            prints = np.matmul(alone, self._whitening[classes[0]])
+            return np.einsum("cnd,cnd->nc", prints, prints)
         order = classes.argsort()  # views of one class side by side: one product for each class
         ordered = classes[order]
         phi = np.empty((features.shape[1], len(features), features.shape[2]), np.float32)
-        np.clip(
-            features[order].swapaxes(0, 1), -LARGEST_FEATURE, LARGEST_FEATURE, out=phi, casting="same_kind"
-        )
+        bounded(features[order].swapaxes(0, 1), LARGEST_FEATURE, out=phi)
         prints = np.empty_like(phi)
         ends = [*((ordered[1:] != ordered[:-1]).nonzero()[0] + 1).tolist(), len(ordered)]
         start = 0

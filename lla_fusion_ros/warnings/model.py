@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lla_fusion_ros.bounds import bounded
 from lla_fusion_ros.errors import BundleError
 from lla_fusion_ros.fusion.measure import posterior_under
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
@@ -112,7 +113,7 @@ class WarningModel:
 
     def ood_score(self, columns: np.ndarray) -> np.ndarray:
         """Log-odds of being an outlier; large is alarming.  [t, scores] -> [t]"""
-        standard = np.clip((columns - self.center) / self.scale, -8.0, 8.0)
+        standard = bounded((columns - self.center) / self.scale, 8.0)
         return self.intercept + standard @ self.coefficients
 
     def check(self, networks: int, features: int) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lla_fusion_ros.bounds import bounded
 from lla_fusion_ros.fusion.base import add
 from lla_fusion_ros.fusion.measure import MeasuredViews, zero_views
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
@@ -89,8 +90,8 @@ class Monitor:
     ) -> tuple[TrackSums, RecentViews]:
         """The state after one more view of each track."""
         projected = views.bounded_features.reshape(len(views), len(self._projection)) @ self._projection
-        bounded = np.minimum(np.maximum(projected, -LARGEST_PROJECTION), LARGEST_PROJECTION)
-        pushed = recent.pushed(log_likelihood(views.mean_pmf), bounded, camera, stamp)
+        near = bounded(projected, LARGEST_PROJECTION)
+        pushed = recent.pushed(log_likelihood(views.mean_pmf), near, camera, stamp)
         return add(sums, TrackSums.one(views)), pushed
 
     def strangeness(self, sums: TrackSums) -> np.ndarray:

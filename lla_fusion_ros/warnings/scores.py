@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from lla_fusion_ros.bounds import bounded
 from lla_fusion_ros.pmf import entropy, max_shift, normal_points
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
@@ -49,7 +50,7 @@ def plain_features(features: np.ndarray) -> np.ndarray:
     Distances need no more digits, and the products are several times as fast.  [t, c, D] -> [t, c, d]
     """
     plain = np.empty((*features.shape[:2], features.shape[2] - 1), np.float32)
-    return np.clip(features[..., :-1], -LARGEST_FEATURE, LARGEST_FEATURE, out=plain, casting="same_kind")
+    return bounded(features[..., :-1], LARGEST_FEATURE, out=plain)
 
 
 def lengths(plain: np.ndarray) -> np.ndarray:
