@@ -19,6 +19,7 @@ from fuzz import seeds
 from fuzz.targets import TARGETS
 from lla_fusion_ros.bags.compression import zstd
 from lla_fusion_ros.bags.scan_mcap import CHANNEL, CHUNK, MAGIC, MESSAGE, SCHEMA
+from lla_fusion_ros.bundle.container import FORMAT, VERSION
 from lla_fusion_ros.wire.cdr import CdrWriter
 
 BLOCK = bytes(32 * 1024 * 1024)
@@ -92,7 +93,7 @@ def image_of(height: int, width: int, step: int, encoding: str) -> bytes:
 
 
 def safetensors_of(shape: list[int], end: int) -> bytes:
-    entry = {"format": "lla_fusion_ros bundle", "version": 1, "sha256": "0" * 64, "bundle": "{}"}
+    entry = {"format": FORMAT, "version": VERSION, "sha256": "0" * 64, "bundle": "{}"}
     header = {
         "__metadata__": {"lla_fusion_ros": json.dumps(entry)},
         "w": {"dtype": "F32", "shape": shape, "data_offsets": [0, end]},
