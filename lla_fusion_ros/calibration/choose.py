@@ -12,6 +12,7 @@ from lla_fusion_ros.calibration.trackviews import TrackViews
 from lla_fusion_ros.fusion import make_fuser
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
+ENOUGH = 0.2  # of the tracks must be so long that a length has a say: a single long one decides nothing
 DECISIVE = (10, 20, 30)  # where there is something to fuse; at shorter lengths single frames decide the NLL
 CANDIDATES = (
     "pool",
@@ -60,7 +61,7 @@ def choose_default(
 ) -> Choice:
     """The candidate with the lowest NLL over all regimes and `lengths`, on objects it was not fitted on.
 
-    Where all tracks are shorter, they are scored at the longest of LENGTHS that they reach.
+    Where hardly any track is so long, they are scored at the longest of LENGTHS that enough of them reach.
     Candidates whose accuracy is more than `tolerance` below the best are out: no calibration at the price of
     wrong classes. `standard_error` of the result tells how sure the choice is.
     """
@@ -72,8 +73,7 @@ def choose_default(
         )
         for part in range(folds)
     ]
-    reached = [length for length in LENGTHS if (tracks.steps >= length).any()]
-    chosen = [length for length in reached if length in lengths] or reached[-1:]
+    chosen = decisive_lengths(tracks.steps, lengths)
     losses: dict[str, np.ndarray] = {}  # [objects]
     accuracy: dict[str, float] = {}
     for name in candidates:
@@ -85,6 +85,12 @@ def choose_default(
     best = min(sound, key=nll.__getitem__)
     errors = {name: _standard_error(losses[name] - losses[best]) for name in candidates}
     return Choice(best, nll, accuracy, errors)
+
+
+def decisive_lengths(steps: np.ndarray, lengths: Sequence[int]) -> list[int]:
+    """Those of `lengths` that enough tracks reach, else the longest of LENGTHS that they do.  [tracks] int"""
+    reached = [length for length in LENGTHS if (steps >= length).mean() >= ENOUGH] or [LENGTHS[0]]
+    return [length for length in reached if length in lengths] or reached[-1:]
 
 
 def _standard_error(difference: np.ndarray) -> float:

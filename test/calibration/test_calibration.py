@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lla_fusion_ros.calibration import TrackViews, joined
-from lla_fusion_ros.calibration.choose import choose_default, folds_by_object
+from lla_fusion_ros.calibration.choose import choose_default, decisive_lengths, folds_by_object
 from lla_fusion_ros.calibration.collect import views_of_tracks
 from lla_fusion_ros.calibration.fusers import fit_fuser, measure_tracks
 from lla_fusion_ros.calibration.temperature import fit_temperatures, scale_heads, scaled
@@ -166,6 +166,14 @@ def test_the_choice_says_how_sure_it_is(posterior):
     choice = choose_default(posterior, _tracks(60), candidates=("pool", "product"), tolerance=1.0)
     assert choice.standard_error[choice.name] == 0.0
     assert all(error > 0 for name, error in choice.standard_error.items() if name != choice.name)
+
+
+def test_a_few_long_tracks_among_short_ones_do_not_decide():
+    """Belgian signs have three views, but for one with more than ten: it alone chose the default once."""
+    assert decisive_lengths(np.array([3] * 300 + [12]), (10, 20, 30)) == [3]
+    assert decisive_lengths(np.array([3] * 3 + [12]), (10, 20, 30)) == [10]
+    assert decisive_lengths(np.full(50, 30), (10, 20, 30)) == [10, 20, 30]
+    assert decisive_lengths(np.ones(5, int), (10,)) == [1]
 
 
 def test_the_default_does_not_buy_calibration_with_wrong_classes(posterior):
