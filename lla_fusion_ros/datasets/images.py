@@ -16,7 +16,7 @@ from lla_fusion_ros.picture_files import JPEG_MAGIC, PNG_MAGIC, check_picture_fi
 
 IMAGE_EXTENSIONS = frozenset({".ppm", ".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"})
 _LONGEST_SIDE = 16384  # a header that claims more is a damaged file, not a photograph
-_PPM_HEADER = re.compile(rb"P6(?:\s+|#[^\n]*\n)+(\d{1,6})\s+(\d{1,6})\s+(\d{1,6})\s")
+_PPM_HEADER = re.compile(rb"P6(?:\s|#[^\n]*\n)+(\d{1,6})\s+(\d{1,6})\s+(\d{1,6})\s")
 
 
 def read_image(path: Path) -> np.ndarray:
