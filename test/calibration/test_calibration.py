@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from lla_fusion_ros.calibration import TrackViews, joined
+from lla_fusion_ros.calibration.assemble import CalibrationOptions
 from lla_fusion_ros.calibration.choose import choose_default, decisive_lengths, folds_by_object
 from lla_fusion_ros.calibration.collect import views_of_tracks
 from lla_fusion_ros.calibration.fusers import fit_fuser, measure_tracks
@@ -166,6 +167,11 @@ def test_the_choice_says_how_sure_it_is(posterior):
     choice = choose_default(posterior, _tracks(60), candidates=("pool", "product"), tolerance=1.0)
     assert choice.standard_error[choice.name] == 0.0
     assert all(error > 0 for name, error in choice.standard_error.items() if name != choice.name)
+
+
+def test_calibration_without_a_single_draw_is_refused():
+    with pytest.raises(InputError, match="at least one draw"):
+        CalibrationOptions(draws=0)
 
 
 def test_a_few_long_tracks_among_short_ones_do_not_decide():
