@@ -72,6 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--hard", type=float, default=0.3, help="share of hard crops; the rest is mixed (%(default)s)"
     )
+    how.add_argument("--faded", type=float, default=0.0, help="share of crops with faded colours (%(default)s)")
     how.add_argument("--outliers", type=float, default=0.15, help="share of synthetic outliers (%(default)s)")
     how.add_argument(
         "--repulsion", type=float, default=0.0, help="push members apart by this much (%(default)s)"
@@ -162,6 +163,7 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
         averaging=args.averaging,
         clean=args.clean,
         hard=args.hard,
+        faded=args.faded,
         outliers=args.outliers,
         repulsion=args.repulsion,
         seed=args.seed,

@@ -22,12 +22,13 @@ _PIXEL = 1 / 32  # the protocol states lengths in pixels at 32 px
 _BAD_SHARE = 0.4  # of the frames of a mixed track
 _STRETCH = 0.12  # of training crops, logarithm
 _CAST = 0.15
+_FADE = (-0.3, 0.9)
 _GRAIN_POOL = 1 << 20  # normal numbers the crops share; drawing all anew took 60% of the time
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What happens to each crop, in this order: move, cover, blur, gain, noise.
+    """What happens to each crop, in this order: move, cover, blur, fade, gain, noise.
 
     Attributes:
         shift: of the crop over the image, fractions of its side.   [crops, 2]
@@ -39,6 +40,7 @@ class Plan:
         blur: sigma, fraction of the side.                          [crops]
         smear: length of the motion blur, fraction of the side.     [crops]
         heading: direction of the motion in radians.                [crops]
+        fade: share of its colour a crop has lost; below 0 gained.  [crops]
         gain: brightness factor.                                    [crops]
         cast: brightness factor of each colour.                     [crops, 3]
         noise: sigma, 1 is full scale.                              [crops]
@@ -53,6 +55,7 @@ class Plan:
     blur: np.ndarray
     smear: np.ndarray
     heading: np.ndarray
+    fade: np.ndarray
     gain: np.ndarray
     cast: np.ndarray
     noise: np.ndarray
@@ -97,10 +100,13 @@ def regime_plan(regime: Regime, track: np.ndarray, rng: np.random.Generator) -> 
     raise InputError(f"regime '{regime}' is unknown, expected one of {', '.join(REGIMES)}")
 
 
-def augmentation_plan(count: int, rng: np.random.Generator, clean: float = 0.4, hard: float = 0.3) -> Plan:
+def augmentation_plan(
+    count: int, rng: np.random.Generator, clean: float = 0.4, hard: float = 0.3, faded: float = 0.0
+) -> Plan:
     """A fresh plan for training: shares of clean (slightly moved and lit) and hard crops, the rest mixed.
 
-    All of them are stretched and tinted a little too, for signs seen askew and cameras of other colours.
+    All of them are stretched and tinted a little too, for signs seen askew and cameras of other colours; a
+    share of them is `faded`, for signs bleached by the sun and cameras that see few colours at night.
     """
     if not (clean >= 0 and hard >= 0 and clean + hard <= 1):
         raise InputError(f"shares clean={clean}, hard={hard} must be >= 0 and sum to at most 1")
@@ -110,11 +116,14 @@ def augmentation_plan(count: int, rng: np.random.Generator, clean: float = 0.4, 
         _plan(count, rng, shift=1.5 * _PIXEL, scale=0.08, degrees=6.0), gain=rng.uniform(0.6, 1.3, count)
     )
     rest = regime_plan("hard", alone, rng).where(draw < clean + hard, regime_plan("mixed", alone, rng))
-    return replace(
+    plan = replace(
         gentle.where(draw < clean, rest),
         stretch=np.exp(rng.uniform(-_STRETCH, _STRETCH, count)),
         cast=np.exp(rng.uniform(-_CAST, _CAST, (count, 3))),
     )
+    if faded == 0:
+        return plan
+    return replace(plan, fade=np.where(rng.random(count) < faded, rng.uniform(*_FADE, count), 0.0))
 
 
 def _plan(
@@ -132,6 +141,7 @@ def _plan(
         blur=none,
         smear=none,
         heading=none,
+        fade=none,
         gain=np.ones(count),
         cast=np.ones((count, 3)),
         noise=none,
@@ -190,6 +200,10 @@ def _optics(image: np.ndarray, side: int, border: int, plan: Plan, row: int) -> 
         sigma = plan.blur[row] * side
         width = 2 * int(np.ceil(2.5 * sigma)) + 1
         crop = cv2.GaussianBlur(crop, (width, width), sigma, borderType=cv2.BORDER_REPLICATE)
+    if plan.fade[row] != 0:
+        share = float(plan.fade[row])
+        grey = cv2.cvtColor(cv2.cvtColor(crop, cv2.COLOR_RGB2GRAY), cv2.COLOR_GRAY2RGB)
+        crop = cv2.addWeighted(crop, 1 - share, grey, share, 0)
     return crop
 
 

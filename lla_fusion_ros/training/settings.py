@@ -27,6 +27,7 @@ class TrainSettings:
             0 keeps the last weights.
         clean, hard: shares of the crops of an epoch that are clean (slightly moved and lit) and hard; the
             rest is mixed. METHOD 8 defines the regimes.
+        faded: share of the crops that lose up to nine tenths of their colour, or gain some.
         outliers: synthetic outliers added to each batch, as a share of it; the networks learn to know nothing
             about them (uniform target), which is what makes unknown objects stand out. 0 switches it off.
         repulsion: strength of the kernel that pushes the members' predictions apart; 0 trains them
@@ -46,6 +47,7 @@ class TrainSettings:
     averaging: float = 0.995
     clean: float = 0.4
     hard: float = 0.3
+    faded: float = 0.0
     outliers: float = 0.15
     repulsion: float = 0.0
     seed: int = 0
@@ -63,6 +65,7 @@ class TrainSettings:
             "averaging": 0 <= self.averaging < 1,
             "clean": 0 <= self.clean <= 1,
             "hard": 0 <= self.hard <= 1 - self.clean + 1e-9,
+            "faded": 0 <= self.faded <= 1,
             "outliers": 0 <= self.outliers <= 1,
             "repulsion": self.repulsion >= 0,
             "margin": 0 <= self.margin < 10,

@@ -137,6 +137,20 @@ def test_a_cast_changes_each_colour_by_its_own_factor():
     np.testing.assert_array_equal(tinted[0, 0, 0], [120, 100, 50])
 
 
+def test_a_faded_crop_keeps_its_light_and_loses_its_colour():
+    image = np.full((1, 8, 8, 3), [200, 40, 40], np.uint8)
+    grey = round(0.299 * 200 + 0.701 * 40)
+    for share, expected in ((0.5, (200 + grey) / 2), (1.0, grey), (-0.25, 200 + 0.25 * (200 - grey))):
+        faded = apply_plan(image, 0, still_plan(fade=share), np.random.default_rng(0))
+        assert faded[0, 0, 0, 0] == pytest.approx(expected, abs=1)
+
+
+def test_training_crops_fade_only_where_asked():
+    rng = np.random.default_rng(0)
+    assert (augmentation_plan(500, rng).fade == 0).all()
+    assert (augmentation_plan(3000, rng, faded=0.4).fade != 0).mean() == pytest.approx(0.4, abs=0.03)
+
+
 def test_only_training_crops_are_stretched_and_tinted():
     for regime in REGIMES:
         plan = plan_of(regime)[1]
