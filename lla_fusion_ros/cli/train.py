@@ -72,7 +72,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--hard", type=float, default=0.3, help="share of hard crops; the rest is mixed (%(default)s)"
     )
-    how.add_argument("--faded", type=float, default=0.0, help="share of crops with faded colours (%(default)s)")
+    how.add_argument(
+        "--faded", type=float, default=0.0, help="share of crops with faded colours (%(default)s)"
+    )
     how.add_argument("--outliers", type=float, default=0.15, help="share of synthetic outliers (%(default)s)")
     how.add_argument(
         "--repulsion", type=float, default=0.0, help="push members apart by this much (%(default)s)"
