@@ -16,6 +16,8 @@ from lla_fusion_ros.fusion.reliability import LARGEST_LOG_WEIGHT, SIGNS
 from lla_fusion_ros.pmf import softmax
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
+LARGEST_TRUST = 3.0  # no view speaks for a pool more than e^3 times as sure, or as unsure, as a standard one
+
 
 @dataclass(frozen=True, slots=True)
 class TwoSums:
@@ -24,23 +26,27 @@ class TwoSums:
     Attributes:
         count: L, the number of views.                                          [tracks]
         weights: sums of the linear and of the log-linear weights.           [tracks, 2]
+        trust: sum of the linear weight times the trust in the view.            [tracks]
         linear, log: sums of weight times pmf, of weight times logits.  [tracks, classes]
     """
 
     count: np.ndarray
     weights: np.ndarray
+    trust: np.ndarray
     linear: np.ndarray
     log: np.ndarray
 
 
 class DualPool(SumFuser):
-    """q = softmax(s L^alpha / T + r (sum v_t)^a e^-b),  pmf = (1 - lapse) q + lapse softmax(spread ln q).
+    """q = softmax(s e^g L^alpha / T + r (sum v_t)^a e^-b),  pmf = (1 - lapse) q + lapse softmax(spread ln q).
 
     s = ln(sum w_t p_t / sum w_t) is the linear pool of `reliable_pool`, r = sum v_t zc_t / sum v_t the
     log-linear one of `reliability`, with w_t = exp(linear_theta . f_t), v_t = exp(log_theta . f_t) and f_t
     the standardised signs of quality, the Laplace variance (eq. linearizeCov, under a small prior) among
     them. The linear pool is robust against a confident wrong view, the log-linear one uses what every view
-    rules out; fitted together, each leaves to the other what that does better.
+    rules out; fitted together, each leaves to the other what that does better. g = sum w_t g_t / sum w_t with
+    g_t = trust . f_t is the trust in the track: the same pool is surer where the views that made it are good
+    ones.
 
     `lapse` is the share of objects that the networks misread as a whole, in every view alike: further views
     of the same object cannot make the fused class surer than that. Its fit is never below half an
@@ -59,7 +65,13 @@ class DualPool(SumFuser):
         "spread": Scalar(0.3, 0.0, 1.0),
     }
     options = {"prior": Scalar(1.0, 1e-6, 1e4, log=True)}  # of the Laplace variance among the signs
-    vectors = ("linear_theta", "log_theta", "center", "scale")  # one entry per sign, in the order of SIGNS
+    vectors = (
+        "linear_theta",
+        "log_theta",
+        "trust",
+        "center",
+        "scale",
+    )  # one entry per sign, in the order of SIGNS
 
     def __init__(self, posterior: EnsemblePosterior, values: Values | None = None, window: int = 30) -> None:
         super().__init__(posterior, values, window)
@@ -69,8 +81,9 @@ class DualPool(SumFuser):
         if not (scale > 0).all():
             raise InputError(f"value 'scale' of fuser '{self.name}' must be positive")
         thetas = [self._vector(key, by_entropy) for key in ("linear_theta", "log_theta")]
-        self.slope = np.stack(thetas, axis=1) / scale[:, None]  # [signs, 2]
-        self.offset = center @ self.slope  # [2]
+        thetas.append(self._vector("trust", np.zeros(len(SIGNS))))
+        self.slope = np.stack(thetas, axis=1) / scale[:, None]  # [signs, 3]
+        self.offset = center @ self.slope  # [3]
 
     def _vector(self, key: str, default: np.ndarray) -> np.ndarray:
         vector = self.vector.get(key, default)
@@ -88,21 +101,24 @@ class DualPool(SumFuser):
         return fit_dual_pool(posterior, tracks)
 
     def initial(self, tracks: int) -> TwoSums:
-        return TwoSums(
-            np.zeros(tracks), np.zeros((tracks, 2)), *np.zeros((2, tracks, self.posterior.classes))
-        )
+        none = np.zeros(tracks)
+        sums = np.zeros((2, tracks, self.posterior.classes))
+        return TwoSums(none, np.zeros((tracks, 2)), none.copy(), *sums)
 
     def contribution(self, views: MeasuredViews) -> TwoSums:
-        log_weights = quality(views, SIGNS, self.value["prior"]) @ self.slope - self.offset
-        weights = np.exp(bounded(log_weights, LARGEST_LOG_WEIGHT))  # [t, 2]
+        learned = quality(views, SIGNS, self.value["prior"]) @ self.slope - self.offset  # [t, 3]
+        weights = np.exp(bounded(learned[:, :2], LARGEST_LOG_WEIGHT))
+        trust = bounded(learned[:, 2], LARGEST_TRUST) * weights[:, 0]
         pmf = scaled_pmf(views, self.value["view_temperature"])
-        return TwoSums(np.ones(len(pmf)), weights, weights[:, :1] * pmf, weights[:, 1:] * views.mean_centred)
+        linear, log = weights[:, :1] * pmf, weights[:, 1:] * views.mean_centred
+        return TwoSums(np.ones(len(pmf)), weights, trust, linear, log)
 
     def predict(self, state: TwoSums) -> np.ndarray:
         totals = np.maximum(state.weights, SMALLEST)
         linear, log = totals[:, :1], totals[:, 1:]
         scores = np.log(np.maximum(state.linear / linear, FLOOR))
         scores *= growth(state.count, self.value["alpha"], self.value["temperature"])
+        scores *= np.exp(state.trust[:, None] / linear)
         scores += state.log * (log ** (self.value["a"] - 1.0) * np.exp(-self.value["b"]))
         lapse = self.value["lapse"]
         return (1.0 - lapse) * softmax(scores) + lapse * softmax(self.value["spread"] * scores)

@@ -10,6 +10,7 @@ from lla_fusion_ros.errors import InputError
 
 # Shares of ordinary tracks, largest first: the grid on which thresholds are kept.
 RATES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0001)
+FEWEST_COUNTED = 5  # objects must be beyond a threshold for it to be read off, not extrapolated
 _RARITY = -np.log(RATES)  # rises from 0
 
 
@@ -26,22 +27,24 @@ class AlarmTable:
     tracks: int
 
     @classmethod
-    def measure(cls, largest: np.ndarray) -> AlarmTable:
-        """From the largest value that each ordinary track reaches in its life.  [tracks]
+    def measure(cls, largest: np.ndarray, objects: np.ndarray | None = None) -> AlarmTable:
+        """From the largest value that each ordinary track reaches in its life.  2 x [tracks]
 
-        Rates too rare to be counted on so few tracks follow an exponential tail, fitted to the mean excess
-        over the 90% quantile.
+        Rates too rare to be counted on so few objects follow an exponential tail, fitted to the mean excess
+        over the 90% quantile. `objects` says which tracks show the same one, degraded anew: they are more
+        tracks, but not more evidence of what is rare. None: each shows another.
         """
         if len(largest) < 10 or not np.isfinite(largest).all():
             raise InputError(
                 f"a threshold needs at least 10 finite values of ordinary tracks, not {len(largest)}"
             )
+        count = len(largest if objects is None else np.unique(objects))
         start = float(np.quantile(largest, 0.9))
         excess = largest[largest >= start] - start
         slope = max(float(excess.mean()), 1e-6)
         thresholds: list[float] = []
         for rate in RATES:
-            if rate * len(largest) >= 5:
+            if rate * count >= FEWEST_COUNTED:
                 value = float(np.quantile(largest, 1.0 - rate))
             else:
                 value = start + slope * float(np.log(0.1 / rate))
@@ -49,14 +52,17 @@ class AlarmTable:
         return cls(tuple(thresholds), len(largest))
 
     @classmethod
-    def measure_worst(cls, largest: np.ndarray, conditions: np.ndarray) -> AlarmTable:
-        """The stated rates hold in each of the conditions, not just on average over them.  2 x [tracks]
+    def measure_worst(
+        cls, largest: np.ndarray, conditions: np.ndarray, objects: np.ndarray | None = None
+    ) -> AlarmTable:
+        """The stated rates hold in each of the conditions, not just on average over them.  3 x [tracks]
 
         It rains on a whole drive: fewer alarms on sunny days would not help then. Conditions of less than 10
         tracks tell nothing by themselves; all tracks together are one condition, too.
         """
-        groups = [largest] + [largest[conditions == each] for each in np.unique(conditions)]
-        tables = [cls.measure(group) for group in groups if group is largest or len(group) >= 10]
+        every = np.ones(len(largest), bool)
+        groups = [every] + [own for own in conditions == np.unique(conditions)[:, None] if own.sum() >= 10]
+        tables = [cls.measure(largest[own], None if objects is None else objects[own]) for own in groups]
         return cls(tuple(np.max([table.thresholds for table in tables], axis=0).tolist()), len(largest))
 
     def check(self) -> None:

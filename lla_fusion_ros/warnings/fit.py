@@ -81,7 +81,9 @@ def fit_warnings(
     intercept, coefficients = fit_logistic(*standard)
     scores = [intercept + part @ coefficients for part in standard]
     late = known.length >= min(MIN_VIEWS, int(known.length.max()))
-    ood = AlarmTable.measure(_largest(scores[0][late], known.track[late], len(inside.label)))
+    largest = _largest(scores[0][late], known.track[late], len(inside.label))
+    lived = np.isfinite(largest)
+    ood = AlarmTable.measure(largest[lived], inside.source[lived])
     evidence, projected, of_space = _views_of(posterior, inside, parts)
     feature_weight, switch, detected = fit_switch(evidence, projected, of_space, inside, seed)
     quality = {f"auroc_{name}": _auroc(standard[0][:, i], standard[1][:, i]) for i, name in enumerate(SCORES)}
@@ -171,10 +173,10 @@ def _views_of(
 
 
 def _largest(values: np.ndarray, track: np.ndarray, tracks: int) -> np.ndarray:
-    """The largest value of each track that has any."""
+    """The largest value of each track; -inf where it has none.  [tracks]"""
     largest = np.full(tracks, -np.inf)
     np.maximum.at(largest, track, values)
-    return largest[np.isfinite(largest)]
+    return largest
 
 
 def _auroc(known: np.ndarray, strange: np.ndarray) -> float:

@@ -56,7 +56,9 @@ def fit_switch(
 
 def _table(largest: np.ndarray, tracks: Tracks) -> AlarmTable:
     lived = np.isfinite(largest)
-    return AlarmTable.measure_worst(largest[lived], tracks.regime[lived]).at_least_odds()
+    return AlarmTable.measure_worst(
+        largest[lived], tracks.regime[lived], tracks.source[lived]
+    ).at_least_odds()
 
 
 def fit_camera(evidence: np.ndarray, tracks: Tracks, seed: int) -> AlarmTable:
@@ -69,7 +71,7 @@ def fit_camera(evidence: np.ndarray, tracks: Tracks, seed: int) -> AlarmTable:
     if several.sum() >= 3 * FEWEST:
         rows = np.flatnonzero(several)
         life = _camera_life(evidence[rows], tracks.camera[rows], tracks.steps[rows])
-        return AlarmTable.measure_worst(life, tracks.regime[rows]).at_least_odds()
+        return AlarmTable.measure_worst(life, tracks.regime[rows], tracks.source[rows]).at_least_odds()
     partner = _partners(tracks, np.zeros(len(tracks.label)), seed, same_class=True)
     rows = np.flatnonzero(partner >= 0)
     if len(rows) < FEWEST:
@@ -78,9 +80,8 @@ def fit_camera(evidence: np.ndarray, tracks: Tracks, seed: int) -> AlarmTable:
     pair = np.stack([evidence[rows], evidence[partner[rows]]], axis=2)  # [pairs, steps, 2, classes]
     woven = pair.reshape(len(rows), -1, evidence.shape[2])
     camera = np.broadcast_to(np.arange(woven.shape[1]) % 2, woven.shape[:2])
-    return AlarmTable.measure_worst(
-        _camera_life(woven, camera, 2 * steps), tracks.regime[rows]
-    ).at_least_odds()
+    life = _camera_life(woven, camera, 2 * steps)
+    return AlarmTable.measure_worst(life, tracks.regime[rows], tracks.source[rows]).at_least_odds()
 
 
 def _statistics(

@@ -8,6 +8,7 @@ from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views, pmf_along
 from lla_fusion_ros.fusion.base import FitTracks
 from lla_fusion_ros.fusion.fitting.dual_pool import least_lapse
+from lla_fusion_ros.fusion.quality import quality
 from support.tiny_bundle import tiny_bundle
 from support.tracks_with_bad_frames import tracks_with_bad_frames
 
@@ -33,6 +34,27 @@ def test_without_a_lapse_it_is_the_product_of_a_reliable_pool_and_a_reliability_
         "reliability", plain, {"theta": LOG_THETA, **STANDARD, **LOG}, logits, features
     )
     np.testing.assert_allclose(fused, product / product.sum(axis=-1, keepdims=True), atol=1e-6)
+
+
+def test_trust_makes_the_same_linear_pool_surer_where_its_views_are_good():
+    posterior = tiny_bundle().posterior()
+    logits, features, _, _ = tracks_with_bad_frames(posterior)
+    trust = [-0.5, 0.0, 0.2, 0.3, 0.0]
+    only_linear = {**VALUES, "b": 4.0, "a": 0.0, "lapse": 0.0}
+    sure = pmfs("dual_pool", posterior, {**only_linear, "trust": trust}, logits, features)
+    flat = flat_views(posterior, logits, features)
+    signs = (quality(flat, prior=1.0) - np.array(STANDARD["center"])) / np.array(STANDARD["scale"])
+    shape = logits.shape[:2]
+    weight = np.exp(signs @ np.array(LINEAR_THETA)).reshape(shape)
+    log_odds = np.clip(signs @ np.array(trust), -3.0, 3.0).reshape(shape)
+    expected = np.exp(np.cumsum(weight * log_odds, axis=1) / np.cumsum(weight, axis=1))
+    # the log-linear part is the same in both: what is left of the scores is the linear one
+    plain = pmfs("dual_pool", posterior, only_linear, logits, features)
+    pool = {"theta": LINEAR_THETA, **STANDARD, **LINEAR, "prior": 1.0}
+    linear = np.log(pmfs("reliable_pool", posterior, pool, logits, features))
+    difference = np.log(sure) - np.log(plain) - (expected - 1.0)[..., None] * linear
+    np.testing.assert_allclose(difference - difference.mean(axis=-1, keepdims=True), 0.0, atol=1e-6)
+    assert expected.min() < 0.9 and expected.max() > 1.1
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.4])
@@ -78,6 +100,7 @@ def test_the_fitted_lapse_is_never_below_half_an_object_and_counts_objects_not_t
     ("values", "named"),
     [
         ({"linear_theta": [1.0]}, "linear_theta"),
+        ({"trust": [1.0, 2.0]}, "trust"),
         ({"scale": [1.0, 0.0, 1.0, 1.0, 1.0]}, "scale"),
         ({"theta": 1.0}, "theta"),
         ({"lapse": 0.9}, "lapse"),

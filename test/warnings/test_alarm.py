@@ -26,3 +26,17 @@ def test_conditions_of_a_few_tracks_do_not_count_by_themselves() -> None:
     assert AlarmTable.measure_worst(largest, conditions).thresholds[:2] == pytest.approx(
         AlarmTable.measure(largest).thresholds[:2]
     )
+
+
+def test_draws_of_the_same_objects_are_not_more_evidence_of_what_is_rare() -> None:
+    rng = np.random.default_rng(0)
+    once = rng.exponential(size=100)
+    objects = np.repeat(np.arange(100), 10)
+    drawn = np.repeat(once, 10)
+    counted, extrapolated = AlarmTable.measure(drawn), AlarmTable.measure(drawn, objects)
+    assert counted.threshold(0.005) == pytest.approx(once.max())  # the one worst object, ten times
+    alone = AlarmTable.measure(once)
+    assert extrapolated.threshold(0.01) == pytest.approx(alone.threshold(0.01), rel=0.1)
+    assert extrapolated.threshold(0.005) == pytest.approx(np.log(1 / 0.005), rel=0.3)  # of this distribution
+    worst = AlarmTable.measure_worst(drawn, np.full(1000, "rain"), objects)
+    assert worst.thresholds == extrapolated.thresholds

@@ -7,6 +7,7 @@ import torch
 
 from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.fusion.base import FitTracks, Value
+from lla_fusion_ros.fusion.dual_pool import LARGEST_TRUST
 from lla_fusion_ros.fusion.fitting.objective import minimise, scored_pairs, smoothed_nll, standardised
 from lla_fusion_ros.fusion.fitting.reliability import RIDGE
 from lla_fusion_ros.fusion.fitting.reliable_pool import LOG_TEMPERATURE, LOG_VIEW_TEMPERATURE, SIGN_PRIOR
@@ -23,7 +24,7 @@ def least_lapse(objects: int) -> float:
 
 
 def fit_dual_pool(posterior: EnsemblePosterior, tracks: FitTracks) -> dict[str, Value]:
-    """Least NLL over both thetas, growths, temperatures, lapse and spread (see `DualPool`).
+    """Least NLL over both thetas, trust, growths, temperatures, lapse and spread (see `DualPool`).
 
     The ridge spares the entropy of the linear pool: what it shrinks towards is `pool` times a mean of logits.
     """
@@ -33,7 +34,7 @@ def fit_dual_pool(posterior: EnsemblePosterior, tracks: FitTracks) -> dict[str, 
     shifted = torch.from_numpy(views.shifted.reshape(tracks.logits.shape))
     centred = torch.from_numpy(views.mean_centred.reshape(*tracks.logits.shape[:2], -1))
     entropy = list(QUALITY).index("entropy")
-    theta = torch.zeros(len(QUALITY), 2, dtype=torch.float64)  # linear, log-linear
+    theta = torch.zeros(len(QUALITY), 3, dtype=torch.float64)  # linear, log-linear, trust
     theta[entropy, 0] = -1.0
     theta.requires_grad_()
     spared = torch.ones_like(theta)
@@ -52,15 +53,17 @@ def fit_dual_pool(posterior: EnsemblePosterior, tracks: FitTracks) -> dict[str, 
         return least + (MOST_LAPSE - least) * lapse, spread
 
     def loss() -> torch.Tensor:
-        weights = torch.exp((standard @ theta).clamp(-20.0, 20.0)) * scored.valid[..., None]
-        linear, log = weights[..., :1], weights[..., 1:]  # [tracks, steps, 1]
+        learned = standard @ theta  # [tracks, steps, 3]
+        weights = torch.exp(learned[..., :2].clamp(-20.0, 20.0)) * scored.valid[..., None]
+        linear, log = weights.unbind(dim=-1)  # [tracks, steps]
+        trust = learned[..., 2].clamp(-LARGEST_TRUST, LARGEST_TRUST)
         pmf = torch.softmax(shifted / torch.exp(powers[2].clamp(*LOG_VIEW_TEMPERATURE)), dim=-1).mean(dim=2)
-        pooled = torch.log((along(linear * pmf) / along(linear)).clamp_min(FLOOR))
-        power = count ** powers[0].clamp(0.0, 1.0) * torch.exp(-powers[1].clamp(*LOG_TEMPERATURE))
-        total = along(log)
-        scores = pooled * power[:, None] + along(log * centred) / total * (
-            total ** powers[3].clamp(0.0, 1.0) * torch.exp(-powers[4].clamp(-4.0, 4.0))
-        )
+        mass, total = along(linear), along(log)
+        pooled = torch.log((along(linear[..., None] * pmf) / mass[:, None]).clamp_min(FLOOR))
+        growth = count ** powers[0].clamp(0.0, 1.0) * torch.exp(-powers[1].clamp(*LOG_TEMPERATURE))
+        growth = growth * torch.exp(along(linear * trust) / mass)
+        log_growth = total ** (powers[3].clamp(0.0, 1.0) - 1.0) * torch.exp(-powers[4].clamp(-4.0, 4.0))
+        scores = pooled * growth[:, None] + along(log[..., None] * centred) * log_growth[:, None]
         lapse, spread = lapse_and_spread()
         log_pmf = torch.logaddexp(
             torch.log1p(-lapse) + scores.log_softmax(dim=-1),
@@ -74,6 +77,7 @@ def fit_dual_pool(posterior: EnsemblePosterior, tracks: FitTracks) -> dict[str, 
     return {
         "linear_theta": theta[:, 0].tolist(),
         "log_theta": theta[:, 1].tolist(),
+        "trust": theta[:, 2].tolist(),
         "center": center.tolist(),
         "scale": scale.tolist(),
         "prior": SIGN_PRIOR,
