@@ -142,11 +142,11 @@ class FusionEngine:
         total = seen.sum(axis=1)
         switched, ended = self._observe(rows, views, observation, total)
         restarted: tuple[TrackKey, ...] = ()
-        if np.logical_or.reduce(switched):
+        if np.count_nonzero(switched):
             pmf[switched] = self._fuse_anew(rows[switched], views, switched, observation.camera)
             restarted = tuple(self._store.keys(rows[switched]))
             seen = self._store.views(rows)
-        cleared = self._store.keys(rows[ended]) if np.logical_or.reduce(ended) else ()
+        cleared = self._store.keys(rows[ended]) if np.count_nonzero(ended) else ()
         return FrameResult(
             kept=admission.kept,
             ids=tuple([observation.ids[i] for i in admission.kept.tolist()]),
@@ -179,7 +179,7 @@ class FusionEngine:
         if extra > 0:
             self._state = grown(self._state, self._fuser.initial(extra))
             self._watch.grow(extra)
-        if np.logical_or.reduce(admission.fresh):
+        if np.count_nonzero(admission.fresh):
             fresh = admission.rows[admission.fresh]
             put_rows(self._state, fresh, self._fuser.initial(len(fresh)))
             self._watch.begin(fresh)

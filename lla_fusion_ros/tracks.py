@@ -209,7 +209,7 @@ class TrackStore:
         self, rows: np.ndarray, column: int, stamp: int, dropped: Counter[str]
     ) -> np.ndarray | None:
         """Which of the rows have not had this view and can still tell.  [rows] bool, or None: all of them"""
-        if np.logical_and.reduce(self._newest[rows] < stamp, axis=None):  # in order, as nearly always
+        if not np.count_nonzero(self._newest[rows] >= stamp):  # in order, as nearly always
             return None
         stamps = self._stamps[rows]
         duplicate = ((stamps == stamp) & (self._stamp_camera[rows] == column)).any(axis=1)
@@ -226,7 +226,7 @@ class TrackStore:
         fresh = seen == 0
         if self._settings.max_age > 0:
             fresh |= self._first[rows] < stamp - self._settings.max_age * SECOND
-        if np.logical_or.reduce(fresh, axis=None):
+        if np.count_nonzero(fresh):
             begun = rows[fresh]
             self._first[begun] = stamp
             self._views[begun] = 0
@@ -242,7 +242,7 @@ class TrackStore:
         assert self._clock.newest is not None
         oldest = self._clock.newest - round(self._settings.idle_timeout * SECOND)
         idle = self._used & (self._newest < oldest)
-        return self._forget(idle.nonzero()[0]) if np.logical_or.reduce(idle) else []
+        return self._forget(idle.nonzero()[0]) if np.count_nonzero(idle) else []
 
     def _forget(self, rows: np.ndarray) -> list[tuple[TrackKey, int]]:
         removed = [(key, int(row)) for key, row in ((self._key[row], row) for row in rows) if key is not None]

@@ -72,7 +72,7 @@ class Idea:
             together; mean: the mean of the two pmfs; bounded: weighted mean of ln((1 - e) p + e / M), where e
             bounds what a single bad view can do.
         signs: what the weight of a view is learned from.
-        adaptive: the temperature listens to the signs of the whole track.
+        trust: the temperature of the linear pool listens to the mean signs of the whole track.
         distances: the distance of the features to each class's training features joins the class scores.
         lapse: a share of objects is taken to be misread as a whole.
     """
@@ -80,7 +80,7 @@ class Idea:
     title: str
     form: str = "linear"
     signs: tuple[str, ...] = OWN
-    adaptive: bool = False
+    trust: bool = False
     distances: bool = False
     lapse: bool = False
 
@@ -90,14 +90,16 @@ IDEAS = (
     Idea("linear pool, five signs (`reliable_pool`)"),
     Idea("linear pool, twelve signs", signs=NAMES),
     Idea("linear pool, entropy and Laplace variance", signs=TWO),
-    Idea("linear pool, five signs, temperature by the track's mean signs", adaptive=True),
+    Idea("linear pool, five signs, trust: a temperature by the track's mean signs", trust=True),
+    Idea("the same, lapse", trust=True, lapse=True),
     Idea("log-linear pool, five signs (`reliability`)", "log"),
     Idea("mean of the two pools, five signs", "mean"),
     Idea("product of the two pools, five signs", "dual"),
-    Idea("product of the two pools, five signs, lapse (`dual_pool`)", "dual", lapse=True),
-    Idea("the same without the Laplace variance", "dual", PLAIN, lapse=True),
-    Idea("the same with entropy and Laplace variance only", "dual", TWO, lapse=True),
-    Idea("the same with twelve signs", "dual", NAMES, lapse=True),
+    Idea("product of the two pools, five signs, lapse", "dual", lapse=True),
+    Idea("product of the two pools, five signs, lapse, trust (`dual_pool`)", "dual", trust=True, lapse=True),
+    Idea("the same without the Laplace variance", "dual", PLAIN, trust=True, lapse=True),
+    Idea("the same with entropy and Laplace variance only", "dual", TWO, trust=True, lapse=True),
+    Idea("the same with twelve signs", "dual", NAMES, trust=True, lapse=True),
     Idea("bounded views: (1 − ε) p + ε/M, five signs", "bounded"),
     Idea("product of the two pools with class distances in feature space", "dual", distances=True),
 )
@@ -155,7 +157,7 @@ def fitted(idea: Idea, tracks: Tracks) -> dict[str, torch.Tensor]:
     parameters = {
         "linear": entropy.clone(),
         "log": torch.zeros(len(chosen)),
-        "adaptive": torch.zeros(len(chosen)),
+        "trust": torch.zeros(len(chosen)),
         "scalars": torch.tensor([0.1, half, 0.0, -4.0, 0.1]),  # alpha, ln T, ln T_view, bound, kappa
         "powers": torch.tensor([0.3, half]),  # a, b
         "tail": torch.tensor([-5.0, -1.0]),  # logits of lapse and spread
@@ -164,7 +166,7 @@ def fitted(idea: Idea, tracks: Tracks) -> dict[str, torch.Tensor]:
         parameter.requires_grad_()
     wrong = chance_of_an_error(tracks.last.numel())
     # of the linear pool the ridge spares the entropy: it shrinks towards `pool`
-    spared = {"linear": 1.0 + entropy, "log": torch.ones(len(chosen)), "adaptive": torch.ones(len(chosen))}
+    spared = {"linear": 1.0 + entropy, "log": torch.ones(len(chosen)), "trust": torch.ones(len(chosen))}
 
     def loss() -> torch.Tensor:
         log_pmf = log_pmfs(idea, parameters, tracks)
@@ -224,8 +226,8 @@ def _linear(
     else:
         scores = torch.log(((weight * pmf).cumsum(1) / total).clamp_min(FLOOR))
     log_power = alpha.clamp(0, 1) * torch.log(torch.arange(1, pmf.shape[1] + 1.0)) - log_t
-    if idea.adaptive:
-        log_power = log_power + ((weight * signs).cumsum(1) / total) @ parameters["adaptive"]
+    if idea.trust:
+        log_power = log_power + ((weight * signs).cumsum(1) / total) @ parameters["trust"]
     return _at_lengths(scores * torch.exp(log_power.clamp(-5, 5))[..., None], tracks)
 
 

@@ -55,7 +55,7 @@ class MeasuredViews(Views):
             largest = np.maximum.reduce(logits, axis=-1, keepdims=True)
             shifted = np.subtract(logits, largest, dtype=np.float64)
             total = np.add.reduce(shifted, axis=-1)  # no term is above 0
-            ordinary = np.logical_and.reduce(total > LOWEST_LOGIT, axis=None)
+            ordinary = np.count_nonzero(total > LOWEST_LOGIT) == total.size
         if not ordinary:  # very unlikely classes, or NaN and infinity
             self.check_finite()
             np.maximum(shifted, LOWEST_LOGIT, out=shifted)
@@ -66,7 +66,7 @@ class MeasuredViews(Views):
     def _bound(self, features: np.ndarray, set_field: Callable[[Any, str, Any], None]) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
             squares = np.einsum("tcd,tcd->tc", features, features)
-            ordinary = np.logical_and.reduce(squares < HIGHEST_FEATURE, axis=None)
+            ordinary = np.count_nonzero(squares < HIGHEST_FEATURE) == squares.size
         if not ordinary:  # huge features, or NaN and infinity
             self.check_finite()
             features = np.clip(features, -HIGHEST_FEATURE, HIGHEST_FEATURE)

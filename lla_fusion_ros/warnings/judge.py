@@ -42,7 +42,7 @@ def raised_reasons(
     """
     rate, shares = rates(settings), findings.shares
     possible = shares <= np.maximum(HYSTERESIS * rate, RAREST)  # no limit below is higher
-    if not np.logical_or.reduce(possible, axis=None):  # most frames end here
+    if not np.count_nonzero(possible):  # most frames end here
         return possible
     limit = np.where(warned, HYSTERESIS, 1.0) * rate
     limit[:, 1:] *= np.minimum(1.0, LIFE / np.maximum(views, 1))[:, None]
@@ -53,7 +53,7 @@ def raised_reasons(
 
 def levels(raised: np.ndarray, shares: np.ndarray, settings: FusionSettings) -> np.ndarray:
     """OK, WARN, or ERROR where a raised reason is ten times rarer than its rate.  [t] int"""
-    if not np.logical_or.reduce(raised, axis=None):
+    if not np.count_nonzero(raised):
         return np.zeros(len(raised), np.int64)  # Level.OK
     grave = raised & (shares <= ERROR_FACTOR * rates(settings))
     grave[:, REASONS.index("identity_switch")] = raised[:, REASONS.index("identity_switch")]

@@ -98,7 +98,8 @@ class Watch:
             self._take_in(place, views, camera, stamp)
             raised = raised_reasons(self._findings, counts, before, settings)
         self._raised = raised
-        if not (_any(before) or _any(left) or _any(raised)):  # nothing to remember, nothing to end
+        # nothing to remember, nothing to end
+        if not (np.count_nonzero(before) or np.count_nonzero(left) or np.count_nonzero(raised)):
             return raised[:, SWITCH], raised[:, SWITCH]
         switched = raised[:, SWITCH] & (left == 0)
         ended = np.logical_or.reduce(before, axis=1)
@@ -175,10 +176,6 @@ def _to_ask(views: np.ndarray, asked: np.ndarray) -> np.ndarray:
     time come along. From then on they are due together, and most frames ask about none.
     """
     age, patience = views - asked, np.take(PATIENCE, views.astype(np.int64), mode="clip")
-    if not np.logical_or.reduce(age >= patience):
+    if not np.count_nonzero(age >= patience):
         return NOBODY
     return (2 * age >= patience).nonzero()[0]
-
-
-def _any(flags: np.ndarray) -> bool:
-    return bool(np.logical_or.reduce(flags, axis=None))
