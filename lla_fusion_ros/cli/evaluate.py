@@ -76,7 +76,9 @@ def run(args: argparse.Namespace) -> int:
     from lla_fusion_ros.errors import InputError
     from lla_fusion_ros.evaluation.outputs import default_cache
     from lla_fusion_ros.evaluation.run import evaluate
+    from lla_fusion_ros.memory import keep_freed_memory
 
+    keep_freed_memory()
     options = _options(args)
     for name, folder in (("--json", args.json), ("--plots", args.plots)):
         if folder and folder != "-" and not Path(folder).absolute().parent.is_dir():

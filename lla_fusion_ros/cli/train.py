@@ -106,9 +106,11 @@ def run(args: argparse.Namespace) -> int:
     from lla_fusion_ros.cli.training_progress import TrainingProgress
     from lla_fusion_ros.datasets import load_dataset
     from lla_fusion_ros.errors import InputError
+    from lla_fusion_ros.memory import keep_freed_memory
     from lla_fusion_ros.training.checkpoint import CheckpointFolder
     from lla_fusion_ros.training.recipe import run_recipe
 
+    keep_freed_memory()
     out = Path(args.out)
     if not out.parent.is_dir():
         raise InputError(f"folder '{out.parent}' of --out does not exist")

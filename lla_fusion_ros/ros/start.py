@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-from lla_fusion_ros.ros.memory import share_one_heap
+from lla_fusion_ros.memory import share_one_heap
 
 
 def start(module: str, node_class: str, args: list[str] | None) -> None:
