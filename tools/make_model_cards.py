@@ -50,7 +50,6 @@ with ids, this bundle gives the class. The class index is GTSRB's ClassId.""",
         "file": None,
         "record": "models_gtsrb_protocol.json",
         "errors": "errors_protocol.json",
-        "precision": "precision_protocol.json",
         "use": """\
 Not shipped: it exists to measure what the warnings find. Classes 6, 12, 13, 15, 17, 32, 38 and 40 were never
 seen in training or calibration; here they are the outside world. Data, split and settings are those of the

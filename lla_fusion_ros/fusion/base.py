@@ -50,6 +50,7 @@ class Fuser(Protocol):
     name: ClassVar[str]
     scalars: ClassVar[dict[str, Scalar]]  # what calibration may tune; empty for the plain baselines
     notes: tuple[str, ...]  # cautions that hold once a track has more than one view
+    posterior: EnsemblePosterior
 
     def __init__(
         self, posterior: EnsemblePosterior, values: Values | None = None, window: int = 30

@@ -177,7 +177,7 @@ def check_no_surer(fuser: Fuser, seed: int, count: int, strength: float | None) 
 
     Rules that let evidence add up count every view: log-odds may grow by ((L + 1) / L)^alpha, no more.
     """
-    posterior = fuser.posterior  # type: ignore[attr-defined]
+    posterior = fuser.posterior
     views = random_views(posterior, seed, count)
     before = fused(fuser, views)
     shown = int(before.argmax())
