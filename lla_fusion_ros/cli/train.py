@@ -13,6 +13,7 @@ from typing import Any
 from lla_fusion_ros.cli.words import data_options, decimals, numbers
 
 NAME = "train"
+STEMS = ("stride", "pool")
 HELP = "train an ensemble on a data set, fit its posterior, calibrate everything, write a bundle"
 EXAMPLE = """\
 lla-fusion train --dataset signworld --members 5 --out my_signs.safetensors
@@ -50,6 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     network.add_argument("--size", type=int, help="side of the crops in pixels (32, or that of --start)")
     network.add_argument("--channels", help="channels of a road network (24,48,96,96)")
+    network.add_argument(
+        "--stem",
+        choices=STEMS,
+        help="how the first layer of a road network halves the image: in steps of two pixels, or by pooling, "
+        "which keeps finer detail and takes a little longer (stride)",
+    )
     network.add_argument("--width", type=int, help="features of the last hidden layer")
     network.add_argument(
         "--margin", type=float, default=0.1, help="boxes are grown by this much (%(default)s)"
@@ -74,6 +81,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     how.add_argument(
         "--faded", type=float, default=0.0, help="share of crops with faded colours (%(default)s)"
+    )
+    how.add_argument(
+        "--relit",
+        type=float,
+        default=0.0,
+        help="share of crops with other contrasts and surroundings (%(default)s)",
     )
     how.add_argument("--outliers", type=float, default=0.15, help="share of synthetic outliers (%(default)s)")
     how.add_argument(
@@ -168,6 +181,7 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
         clean=args.clean,
         hard=args.hard,
         faded=args.faded,
+        relit=args.relit,
         outliers=args.outliers,
         repulsion=args.repulsion,
         seed=args.seed,
@@ -197,6 +211,8 @@ def _architecture(args: argparse.Namespace) -> dict[str, Any]:
     architecture: dict[str, Any] = {"name": args.network, "size": args.size or 32}
     if args.channels:
         architecture["channels"] = numbers("--channels", args.channels)
+    if args.stem:
+        architecture["stem"] = args.stem
     if args.width:
         architecture["width"] = args.width
     if args.network == "dense":

@@ -1,9 +1,10 @@
 """Tracks of labelled images: loaders, splits by track, crops, degradations, synthetic outliers."""
 
 from lla_fusion_ros.datasets.cut import cut
-from lla_fusion_ros.datasets.degrade import REGIMES, Plan, Regime, apply_plan, augmentation_plan, degrade
+from lla_fusion_ros.datasets.degrade import REGIMES, Regime, augmentation_plan, degrade
 from lla_fusion_ros.datasets.load import dataset_names, load_dataset
 from lla_fusion_ros.datasets.outliers import OUTLIER_KINDS, outlier_tracks
+from lla_fusion_ros.datasets.plan import Plan, apply_plan
 from lla_fusion_ros.datasets.split import Splits, split_tracks
 from lla_fusion_ros.datasets.types import CropSet, Frame, Track, TrackSet
 

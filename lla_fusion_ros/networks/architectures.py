@@ -64,17 +64,23 @@ def _road(
     width: int = 64,
     dropout: float = 0.2,
     image_channels: int = 3,
+    stem: str = "stride",
 ) -> tuple[nn.Module, int]:
-    """The network for a vehicle: convolutions with batch norm, halved by its first layer for speed.
+    """The network for a vehicle: convolutions with batch norm, the image halved at once for speed.
 
-    The first layer halves the image, every second later one is followed by pooling; a fully
+    The first layer halves the image, in steps of two pixels (stem "stride") or by pooling ("pool", which
+    sees every pixel and costs a quarter more); every second later one is followed by pooling; a fully
     connected layer keeps *where* things are, which a sign's digits need (global pooling loses it).
     """
     if len(channels) not in (3, 4):
         raise InputError(f"architecture 'road' takes 3 or 4 channel counts, not {len(channels)}")
+    if stem not in ("stride", "pool"):
+        raise InputError(f"architecture 'road' has stem 'stride' or 'pool', not {stem!r}")
     first, second, third = channels[:3]
+    pooled = stem == "pool"
     layers = [
-        *_conv(image_channels, first, kernel=5, stride=2),
+        *_conv(image_channels, first, kernel=5, stride=1 if pooled else 2),
+        *([nn.MaxPool2d(2)] if pooled else []),
         *_conv(first, second),
         nn.MaxPool2d(2),
         *_conv(second, third),
@@ -82,7 +88,7 @@ def _road(
     ]
     if len(channels) == 4:
         layers += _conv(third, channels[3])
-    side = math.ceil(size / 2) // 4
+    side = (size // 2 if pooled else math.ceil(size / 2)) // 4
     flat = channels[-1] * side * side
     layers += [nn.Flatten(), nn.Dropout(dropout), nn.Linear(flat, width, bias=False)]
     layers += [nn.BatchNorm1d(width), nn.ReLU()]

@@ -76,7 +76,9 @@ def epoch_batches(
         known, known_labels = _some_mirrored(data, rows, rng)
         images = np.concatenate([known, strange])
         labels = np.concatenate([known_labels, np.full(len(strange), -1)])
-        plan = augmentation_plan(len(images), rng, settings.clean, settings.hard, settings.faded)
+        plan = augmentation_plan(
+            len(images), rng, settings.clean, settings.hard, settings.faded, settings.relit
+        )
         images = apply_plan(images, data.border, plan, rng)
         for batch in range(batches):
             part = np.r_[

@@ -28,6 +28,7 @@ class TrainSettings:
         clean, hard: shares of the crops of an epoch that are clean (slightly moved and lit) and hard; the
             rest is mixed. METHOD 8 defines the regimes.
         faded: share of the crops that lose up to nine tenths of their colour, or gain some.
+        relit: share of the crops with other contrasts, and surroundings brighter or darker than they were.
         outliers: synthetic outliers added to each batch, as a share of it; the networks learn to know nothing
             about them (uniform target), which is what makes unknown objects stand out. 0 switches it off.
         repulsion: strength of the kernel that pushes the members' predictions apart; 0 trains them
@@ -48,6 +49,7 @@ class TrainSettings:
     clean: float = 0.4
     hard: float = 0.3
     faded: float = 0.0
+    relit: float = 0.0
     outliers: float = 0.15
     repulsion: float = 0.0
     seed: int = 0
@@ -66,6 +68,7 @@ class TrainSettings:
             "clean": 0 <= self.clean <= 1,
             "hard": 0 <= self.hard <= 1 - self.clean + 1e-9,
             "faded": 0 <= self.faded <= 1,
+            "relit": 0 <= self.relit <= 1,
             "outliers": 0 <= self.outliers <= 1,
             "repulsion": self.repulsion >= 0,
             "margin": 0 <= self.margin < 10,

@@ -151,6 +151,30 @@ def test_training_crops_fade_only_where_asked():
     assert (augmentation_plan(3000, rng, faded=0.4).fade != 0).mean() == pytest.approx(0.4, abs=0.03)
 
 
+def test_a_relit_crop_keeps_its_object_and_gets_other_surroundings():
+    image = np.full((1, 60, 60, 3), 100, np.uint8)
+    crop = apply_plan(image, 10, still_plan(surroundings=0.5), np.random.default_rng(0))[0]
+    distance = np.hypot(*(np.indices((40, 40)) - 19.5)) / 40
+    assert (crop[distance < 0.42] == 100).all()
+    assert (crop[distance > 0.5] == 50).all()
+    assert (crop <= 100).all() and (crop >= 50).all()
+
+
+def test_gamma_bends_the_brightness_between_black_and_white():
+    image = np.array([0, 51, 255], np.uint8).reshape(1, 1, 3, 1).repeat(3, axis=1).repeat(3, axis=3)
+    bent = apply_plan(image, 0, still_plan(gamma=2.0), np.random.default_rng(0))
+    np.testing.assert_array_equal(bent[0, 0, :, 0], [0, round(255 * 0.2**2), 255])
+
+
+def test_training_crops_are_relit_only_where_asked():
+    rng = np.random.default_rng(0)
+    plan = augmentation_plan(500, rng)
+    assert (plan.gamma == 1).all() and (plan.surroundings == 1).all()
+    plan = augmentation_plan(3000, rng, relit=0.4)
+    assert (plan.surroundings != 1).mean() == pytest.approx(0.4, abs=0.03)
+    np.testing.assert_array_equal(plan.surroundings != 1, plan.gamma != 1)
+
+
 def test_only_training_crops_are_stretched_and_tinted():
     for regime in REGIMES:
         plan = plan_of(regime)[1]

@@ -25,10 +25,16 @@ def test_logits_are_the_head_applied_to_the_features(name):
     assert network(images).shape == (3, 7)
 
 
+@pytest.mark.parametrize("stem", ["stride", "pool"])
 @pytest.mark.parametrize("size", [32, 33, 40, 47, 48, 64])
-def test_the_road_network_takes_any_size(size):
-    network = build_network({"name": "road", "size": size, "channels": [4, 4, 4, 4], "width": 5}, 3).eval()
-    assert network(torch.rand(2, 3, size, size)).shape == (2, 3)
+def test_the_road_network_takes_any_size(size, stem):
+    architecture = {"name": "road", "size": size, "channels": [4, 4, 4, 4], "width": 5, "stem": stem}
+    assert build_network(architecture, 3).eval()(torch.rand(2, 3, size, size)).shape == (2, 3)
+
+
+def test_an_unknown_stem_is_refused():
+    with pytest.raises(InputError, match="'stride' or 'pool', not 'root'"):
+        build_network({"name": "road", "size": 32, "stem": "root"}, 3)
 
 
 def test_the_papers_dense_network_has_five_layers():

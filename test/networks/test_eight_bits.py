@@ -20,6 +20,7 @@ from lla_fusion_ros.signworld.tracks import load_signworld
 
 ROAD = {"name": "road", "size": 24, "channels": [8, 16, 16, 24], "width": 10}
 ODD = {"name": "road", "size": 21, "channels": [6, 10, 14], "width": 7}
+POOLED = {**ROAD, "stem": "pool"}
 
 
 def _trained(architecture, count=3, classes=6):
@@ -62,7 +63,7 @@ def _in_levels(member, images):
     return nn.Sequential(*end[[type(layer) for layer in end].index(nn.Flatten) :])(values)
 
 
-@pytest.mark.parametrize("architecture", [ROAD, ODD], ids=["four", "odd sides"])
+@pytest.mark.parametrize("architecture", [ROAD, ODD, POOLED], ids=["four", "odd sides", "pooled stem"])
 def test_features_are_those_of_the_rounded_network(architecture):
     torch.manual_seed(0)
     members = _trained(architecture)

@@ -11,6 +11,7 @@ from lla_fusion_ros.networks.fold import folded
 ARCHITECTURES = (
     {"name": "road", "size": 24, "channels": [4, 6, 8, 8], "width": 5},
     {"name": "road", "size": 17, "channels": [4, 6, 8], "width": 5},
+    {"name": "road", "size": 23, "channels": [4, 6, 8], "width": 5, "stem": "pool"},
     {"name": "dense", "size": 12, "hidden": [9, 7], "image_channels": 3},
     {"name": "lenet", "size": 20, "width": 9},
     {"name": "alexnet", "size": 16, "width": 8},
