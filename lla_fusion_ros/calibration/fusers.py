@@ -31,8 +31,9 @@ class MeasuredTracks:
     def fused(self, fuser: Fuser, lengths: Sequence[int] = LENGTHS) -> dict[int, np.ndarray]:
         """The pmf of every track after its first L views.  {L: [tracks with at least L views, classes]}"""
         steps = self.tracks.steps
-        pmf = pmf_along(fuser, self.views, self.tracks.logits.shape[1])  # [tracks, steps, classes]
-        return {length: pmf[steps >= length, length - 1] for length in lengths if (steps >= length).any()}
+        reached = [length for length in lengths if (steps >= length).any()]
+        pmf = pmf_along(fuser, self.views, self.tracks.logits.shape[1], reached)  # [tracks, reached, classes]
+        return {length: pmf[steps >= length, place] for place, length in enumerate(reached)}
 
     def labels(self, length: int) -> np.ndarray:
         """The labels that belong to `fused(...)[length]`."""

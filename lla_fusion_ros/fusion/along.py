@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -29,30 +30,39 @@ def flat_views(
     return measured(views, posterior)
 
 
-def pmf_along(fuser: Fuser | SumFuser, views: Views, steps: int) -> np.ndarray:
-    """The fused pmf after 1 ... `steps` views of each track.
+def pmf_along(
+    fuser: Fuser | SumFuser, views: Views, steps: int, lengths: Sequence[int] | None = None
+) -> np.ndarray:
+    """The fused pmf after 1 ... `steps` views of each track, or only after the numbers in `lengths`.
 
     A sum fuser costs one contribution per view and one cumulative sum; the others run step by step.
-    Flat views [tracks * steps, ...], each track's in order -> [tracks, steps, classes]
+    Flat views [tracks * steps, ...], each track's in order -> [tracks, lengths, classes]
     """
     if steps < 1 or len(views) % steps:
         raise InputError(f"{len(views)} views cannot be tracks of {steps} steps each")
     tracks = len(views) // steps
+    after = list(range(1, steps + 1)) if lengths is None else list(lengths)
     if isinstance(fuser, SumFuser):
-        sums = running_sums(fuser.contribution(fuser.measured(views)), tracks, steps)
-        return fuser.predict(sums).reshape(tracks, steps, -1)  # type: ignore[attr-defined]
+        sums = running_sums(fuser.contribution(fuser.measured(views)), tracks, steps, after)
+        return fuser.predict(sums).reshape(tracks, len(after), -1)  # type: ignore[attr-defined]
     state = fuser.initial(tracks)
-    pmfs = []
-    for step in range(steps):
+    pmfs = {}
+    for step in range(max(after)):
         state = fuser.update(state, views.take(slice(step, None, steps)))
-        pmfs.append(fuser.predict(state))
-    return np.stack(pmfs, axis=1)
+        if step + 1 in after:
+            pmfs[step + 1] = fuser.predict(state)
+    return np.stack([pmfs[length] for length in after], axis=1)
 
 
-def running_sums(state: Any, tracks: int, steps: int) -> Any:
-    """Contributions of flat views to the states after every step: cumulative sums.  [tracks * steps, ...]"""
+def running_sums(state: Any, tracks: int, steps: int, lengths: Sequence[int]) -> Any:
+    """Contributions of flat views to the states after so many views: cumulative sums.
+
+    [tracks * steps, ...] -> [tracks * lengths, ...]
+    """
+    places = np.array(lengths) - 1
 
     def sums(array: np.ndarray) -> np.ndarray:
-        return np.cumsum(array.reshape(tracks, steps, *array.shape[1:]), axis=1).reshape(array.shape)
+        along = np.cumsum(array.reshape(tracks, steps, *array.shape[1:]), axis=1)
+        return along[:, places].reshape(-1, *array.shape[1:])
 
     return type(state)(**{f.name: sums(getattr(state, f.name)) for f in fields(state)})

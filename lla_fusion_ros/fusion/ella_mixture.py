@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from lla_fusion_ros.fusion.base import Scalar, SumFuser, WeightedSum, growth
-from lla_fusion_ros.fusion.measure import MeasuredViews, network_mean
+from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.fusion.pool import FLOOR
-from lla_fusion_ros.pmf import entropy, monte_carlo, shifted_probit, softmax
+from lla_fusion_ros.pmf import entropy, monte_carlo, softmax
 
 
 class EllaMixture(SumFuser):
@@ -43,4 +43,4 @@ def laplace_pmf(views: MeasuredViews, samples: int = 0) -> np.ndarray:
     """Mean over networks of E[softmax(z)] under each view's Laplace Gaussian.  [t, m]"""
     if samples:
         return monte_carlo(views.shifted, views.laplace_variance, samples).pmf.mean(axis=1)
-    return network_mean(shifted_probit(views.shifted, views.laplace_variance))
+    return views.mean_laplace_pmf

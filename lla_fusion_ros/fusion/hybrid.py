@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from lla_fusion_ros.fusion.base import SMALLEST, Scalar, SumFuser, growth
-from lla_fusion_ros.fusion.ella_mixture import laplace_pmf
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.fusion.pool import FLOOR
 from lla_fusion_ros.fusion.wls_robust import WlsSums
@@ -50,7 +49,7 @@ class Hybrid(SumFuser):
 
     def contribution(self, views: MeasuredViews) -> HybridState:
         wls = WlsSums.one(views, self.value["gamma"], self.value["prior"])
-        pmf = laplace_pmf(views)
+        pmf = views.mean_laplace_pmf
         weight = np.exp(-self.value["gamma"] * entropy(pmf))
         return HybridState(wls.count, wls.information, wls.evidence, weight, weight[:, None] * pmf)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.once import once
-from lla_fusion_ros.pmf import entropy
+from lla_fusion_ros.pmf import entropy, shifted_probit
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.views import Views
 
@@ -176,15 +176,26 @@ class MeasuredViews(Views):
         return posterior.variance_of(self.bounded_features, self.top)
 
     @once
-    def _under(self) -> dict[float, np.ndarray]:
-        return {}
+    def mean_laplace_pmf(self) -> np.ndarray:
+        """Mean over networks of E[softmax(z)] under each view's Laplace Gaussian, closed form.  [t, m]"""
+        return network_mean(shifted_probit(self.shifted, self.laplace_variance))
 
     def variance_under(self, prior: float) -> np.ndarray:
         """phi^T A_m^-1 phi with another prior precision (lambda_w of METHOD 3) and T_theta = 1.  [t, c, m]"""
-        if prior not in self._under:
-            variance = posterior_under(self.posterior, prior).single_variance(self.features)
-            self._under[prior] = variance.astype(np.float64)
-        return self._under[prior]
+        variance = posterior_under(self.posterior, prior).single_variance(self.features)
+        return variance.astype(np.float64)
+
+    @once
+    def _weighed(self) -> dict[float, tuple[np.ndarray, np.ndarray]]:
+        return {}
+
+    def weighed_under(self, prior: float) -> tuple[np.ndarray, np.ndarray]:
+        """1/V and zc/V with V the variance under `prior`, summed over networks.  2 x [t, m]"""
+        if prior not in self._weighed:
+            precision = 1.0 / np.maximum(self.variance_under(prior), 1e-12)  # [t, c, m]
+            evidence = np.einsum("tcm,tcm->tm", precision, self.centred)
+            self._weighed[prior] = np.add.reduce(precision, axis=1), evidence
+        return self._weighed[prior]
 
 
 def network_mean(array: np.ndarray) -> np.ndarray:

@@ -33,9 +33,8 @@ class WlsSums:
     def one(cls, views: MeasuredViews, gamma: float, prior: float) -> WlsSums:
         """The contribution of one view of each track."""
         weight = np.exp(-gamma * views.entropy)[:, None]
-        precision = 1.0 / np.maximum(views.variance_under(prior), 1e-12)  # [t, c, m]
-        evidence = np.einsum("tcm,tcm->tm", precision, views.centred)
-        return cls(np.ones(len(views)), weight * precision.sum(axis=1), weight * evidence)
+        precision, evidence = views.weighed_under(prior)
+        return cls(np.ones(len(views)), weight * precision, weight * evidence)
 
     def scores(self) -> np.ndarray:
         """s_m of METHOD 4.  [tracks, classes]"""

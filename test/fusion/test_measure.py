@@ -58,6 +58,9 @@ def test_variances_in_single_precision_are_those_in_double_however_many_views() 
     np.testing.assert_allclose(many.laplace_variance, POSTERIOR.variance(many.features), rtol=1e-5)
     under = POSTERIOR.with_prior(1e-3).with_temperature(1.0).variance(many.features)
     np.testing.assert_allclose(many.variance_under(1e-3), under, rtol=1e-5)
+    precision, evidence = many.weighed_under(1e-3)
+    np.testing.assert_allclose(precision, (1 / under).sum(axis=1), rtol=1e-5)
+    np.testing.assert_allclose(evidence, (many.centred / under).sum(axis=1), rtol=1e-4, atol=1e-4)
     of_top = POSTERIOR.variance(many.features)[np.arange(150), :, many.top]
     np.testing.assert_allclose(many.top_variance(), of_top, rtol=1e-5)
 

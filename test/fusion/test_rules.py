@@ -205,6 +205,8 @@ def test_the_pmf_along_a_track_equals_fusing_step_by_step(name) -> None:
     for step in range(steps):
         state = fuser.update(state, Views(logits[:, step], features[:, step]))
         np.testing.assert_allclose(along[:, step], fuser.predict(state), rtol=1e-9, atol=1e-12)
+    some = pmf_along(fuser, flat_views(POSTERIOR, logits, features), steps, (3, 1))
+    np.testing.assert_array_equal(some, along[:, [2, 0]])
 
 
 def test_ella_by_sampling_agrees_with_samples_of_the_joint_gaussian() -> None:
