@@ -138,11 +138,12 @@ def _columns(space: FeatureSpace, posterior: EnsemblePosterior, tracks: Tracks, 
     for start in range(0, len(rows), CHUNK):
         chunk = rows[start : start + CHUNK]
         views = flat_views(posterior, tracks.logits[chunk], tracks.features[chunk])
-        sums = running_sums(TrackSums.one(views), len(chunk), longest)
-        for length in FITTED_LENGTHS:
+        lengths = [length for length in FITTED_LENGTHS if length <= longest]
+        sums = running_sums(TrackSums.one(views), len(chunk), longest, lengths)
+        for place, length in enumerate(lengths):
             chosen = np.flatnonzero(tracks.steps[chunk] >= length)
             if len(chosen):
-                means = take_rows(sums, chosen * longest + length - 1).means()
+                means = take_rows(sums, chosen * len(lengths) + place).means()
                 values, _ = score_columns(space, posterior, means)
                 out.append(_Columns(values, chunk[chosen], np.full(len(chosen), length)))
     return _joined(out)
