@@ -6,8 +6,7 @@ used mean-centred or through the pmf, never raw.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 
@@ -22,6 +21,8 @@ from lla_fusion_ros.views import Views
 LOWEST_LOGIT = -1000.0
 # Far beyond any network's features, small enough that squares and long sums of them stay finite.
 HIGHEST_FEATURE = 1e30
+# Below these the sums of the shifted logits and of the squared features rule out all of that.  [2, 1, 1]
+ORDINARY = np.array([-LOWEST_LOGIT, HIGHEST_FEATURE]).reshape(2, 1, 1)
 
 
 class MeasuredViews(Views):
@@ -35,49 +36,36 @@ class MeasuredViews(Views):
     posterior: EnsemblePosterior
     shifted: np.ndarray  # max-shifted logits (eq. shifted_softmax), clipped at LOWEST_LOGIT.  [t, c, m]
     bounded_features: np.ndarray  # in double precision, within HIGHEST_FEATURE.  [t, c, D]
-    _mean_shifted: np.ndarray  # mean over classes.  [t, c]
-    _squares: np.ndarray  # squared norms of the bounded features.  [t, c]
+    _sums: np.ndarray  # of the shifted logits, of the squared bounded features.  [2, t, c]
 
     def __init__(self, views: Views, posterior: EnsemblePosterior) -> None:
         views.check_shapes(posterior.networks, posterior.classes, posterior.features)
         if views.variance is not None:
             _check_variance(views)
+        logits, features = views.logits, np.asarray(views.features, np.float64)
         set_field = object.__setattr__  # Views are frozen
-        set_field(self, "logits", views.logits)
+        set_field(self, "logits", logits)
         set_field(self, "features", views.features)
         set_field(self, "variance", views.variance)
         set_field(self, "posterior", posterior)
-        self._shift(views.logits, set_field)
-        self._bound(np.asarray(views.features, np.float64), set_field)
-
-    def _shift(self, logits: np.ndarray, set_field: Callable[[Any, str, Any], None]) -> None:
+        sums = np.empty((2, *logits.shape[:2]))
         with np.errstate(over="ignore", invalid="ignore"):
-            largest = np.maximum.reduce(logits, axis=-1, keepdims=True)
-            shifted = np.subtract(logits, largest, dtype=np.float64)
-            total = np.add.reduce(shifted, axis=-1)  # no term is above 0
-            ordinary = np.count_nonzero(total > LOWEST_LOGIT) == total.size
-        if not ordinary:  # very unlikely classes, or NaN and infinity
+            shifted = np.subtract(logits, np.maximum.reduce(logits, axis=-1, keepdims=True), dtype=np.float64)
+            _sum_up(shifted, features, sums)
+            ordinary = np.count_nonzero(np.abs(sums) < ORDINARY) == sums.size
+        if not ordinary:  # very unlikely classes, huge features, or NaN and infinity
             self.check_finite()
             np.maximum(shifted, LOWEST_LOGIT, out=shifted)
-            total = np.add.reduce(shifted, axis=-1)
-        set_field(self, "shifted", shifted)
-        set_field(self, "_mean_shifted", total / logits.shape[-1])
-
-    def _bound(self, features: np.ndarray, set_field: Callable[[Any, str, Any], None]) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares = np.einsum("tcd,tcd->tc", features, features)
-            ordinary = np.count_nonzero(squares < HIGHEST_FEATURE) == squares.size
-        if not ordinary:  # huge features, or NaN and infinity
-            self.check_finite()
             features = np.clip(features, -HIGHEST_FEATURE, HIGHEST_FEATURE)
-            squares = np.einsum("tcd,tcd->tc", features, features)
+            _sum_up(shifted, features, sums)
+        set_field(self, "shifted", shifted)
         set_field(self, "bounded_features", features)
-        set_field(self, "_squares", squares)
+        set_field(self, "_sums", sums)
 
     @once
     def centred(self) -> np.ndarray:
         """Mean-centred logits zc.  [t, c, m]"""
-        return self.shifted - self._mean_shifted[..., None]
+        return self.shifted - (self._sums[0] / self.classes)[..., None]
 
     @once
     def _powers(self) -> np.ndarray:
@@ -88,10 +76,6 @@ class MeasuredViews(Views):
         return np.add.reduce(self._powers, axis=-1)  # [t, c]
 
     @once
-    def _log_total(self) -> np.ndarray:
-        return np.log(self._total)
-
-    @once
     def pmf(self) -> np.ndarray:
         """p_lc of each network (eq. individual_pmf).  [t, c, m]"""
         return self._powers / self._total[..., None]
@@ -99,17 +83,24 @@ class MeasuredViews(Views):
     @once
     def log_pmf(self) -> np.ndarray:
         """ln p_lc, at least LOWEST_LOGIT - ln m.  [t, c, m]"""
-        return self.shifted - self._log_total[..., None]
+        return self.shifted - np.log(self._total)[..., None]
 
     @once
     def mean_pmf(self) -> np.ndarray:
         """The deep ensemble's pmf: mean over networks.  [t, m]"""
-        return network_mean(self.pmf)
+        return _mean_softmax(self._powers, self._total)
+
+    def tempered_pmf(self, temperature: float) -> np.ndarray:
+        """Mean over networks of the temperature-scaled pmfs (eq. temp_scaling_fm).  [t, m]"""
+        if temperature == 1.0:
+            return self.mean_pmf
+        powers = np.exp(self.shifted / temperature)
+        return _mean_softmax(powers, np.add.reduce(powers, axis=-1))
 
     @once
     def mean_centred(self) -> np.ndarray:
         """Mean over networks of the mean-centred logits.  [t, m]"""
-        return network_mean(self.shifted) - self._network_means[0][:, None]
+        return network_mean(self.shifted) - self._summary[:, :1]
 
     @once
     def entropy(self) -> np.ndarray:
@@ -117,49 +108,56 @@ class MeasuredViews(Views):
         return entropy(self.mean_pmf)
 
     @once
-    def _network_means(self) -> np.ndarray:
-        """Means over networks of what each network has of its own, all in one sum.  [4, t]
-
-        In this order: mean of the shifted logits, ln sum e^z, sum p z, ln |phi|^2.
-        """
-        table = np.empty((4, *self._mean_shifted.shape))
-        table[0], table[1] = self._mean_shifted, self._log_total
-        np.einsum("tcm,tcm->tc", self.pmf, self.shifted, out=table[2])
-        np.log(np.maximum(self._squares, 1e-60), out=table[3])
-        return np.add.reduce(table, axis=2) * (1.0 / table.shape[2])
-
-    @once
     def network_entropy(self) -> np.ndarray:
         """H of each network's pmf, ln sum e^z - sum p z.  [t, c]"""
-        return self._log_total - np.einsum("tcm,tcm->tc", self.pmf, self.shifted)
+        return np.log(self._total) - np.einsum("tcm,tcm->tc", self.pmf, self.shifted)
 
     @once
     def mean_network_entropy(self) -> np.ndarray:
         """H of each network's pmf, mean over networks.  [t]"""
-        means = self._network_means
-        return means[1] - means[2]
+        return network_mean(self.network_entropy)
 
     @once
-    def disagreement(self) -> np.ndarray:
-        """Mutual information between class and network: H of the mean minus mean H.  [t]"""
-        return np.maximum(self.entropy - self.mean_network_entropy, 0.0)
+    def _summary(self) -> np.ndarray:
+        """Mean of the shifted logits over classes and networks, and the signs.  [t, 1 + signs]"""
+        tracks, networks, classes = self.shifted.shape
+        each = np.empty((tracks, 4, networks))  # what each network has of its own, in this order:
+        each[:, 0] = self._sums[0]  # sum of the shifted logits
+        np.log(self._total, out=each[:, 1])  # ln sum e^z
+        np.divide(
+            np.einsum("tcm,tcm->tc", self._powers, self.shifted), self._total, out=each[:, 2]
+        )  # sum p z
+        np.log(np.maximum(self._sums[1], 1e-60), out=each[:, 3])  # ln |phi|^2
+        table = each.reshape(tracks, 4 * networks) @ _means_of_networks(networks, classes)
+        table[:, 1] = self.entropy
+        table[:, 4] += self.entropy
+        np.maximum(table[:, 4], 0.0, out=table[:, 4])
+        return table
 
-    @once
+    @property
+    def signs(self) -> np.ndarray:
+        """entropy, energy, feature_norm and disagreement side by side.  [t, 4]"""
+        return self._summary[:, 1:]
+
+    @property
     def energy(self) -> np.ndarray:
         """log-sum-exp of the mean-centred logits, mean over networks: large for a sure view.  [t]"""
-        # shifted has its largest at 0, so lse(centred) = ln(sum exp shifted) - mean(shifted)
-        means = self._network_means
-        return means[1] - means[0]
+        return self._summary[:, 2]
+
+    @property
+    def feature_norm(self) -> np.ndarray:
+        """ln of the norm of the features, mean over networks.  [t]"""
+        return self._summary[:, 3]
+
+    @property
+    def disagreement(self) -> np.ndarray:
+        """Mutual information between class and network: H of the mean minus mean H.  [t]"""
+        return self._summary[:, 4]
 
     @once
     def top(self) -> np.ndarray:
         """The most probable class of the mean pmf.  [t] int"""
         return self.mean_pmf.argmax(axis=-1)
-
-    @once
-    def feature_norm(self) -> np.ndarray:
-        """ln of the norm of the features, mean over networks.  [t]"""
-        return 0.5 * self._network_means[3]
 
     @once
     def laplace_variance(self) -> np.ndarray:
@@ -190,6 +188,34 @@ class MeasuredViews(Views):
 def network_mean(array: np.ndarray) -> np.ndarray:
     """The mean over networks.  [t, c, ...] -> [t, ...]"""
     return np.add.reduce(array, axis=1) * (1.0 / array.shape[1])
+
+
+def _mean_softmax(powers: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """The mean over networks of e^z / sum e^z, as one product.  [t, c, m], [t, c] -> [t, m]"""
+    return np.matmul((1.0 / powers.shape[1] / total)[:, None], powers)[:, 0]
+
+
+def _sum_up(shifted: np.ndarray, features: np.ndarray, out: np.ndarray) -> None:
+    """The sums of MeasuredViews.  [2, t, c]"""
+    np.add.reduce(shifted, axis=-1, out=out[0])
+    np.einsum("tcd,tcd->tc", features, features, out=out[1])
+
+
+@lru_cache(maxsize=8)
+def _means_of_networks(networks: int, classes: int) -> np.ndarray:
+    """From what each network has of its own to the columns of MeasuredViews._summary.
+
+    The entropy of the mean pmf is left at zero and the disagreement at minus the mean entropy of the
+    networks. ln sum e^z of the centred logits is that of the shifted ones minus their mean.
+    [4 * networks, 1 + signs]
+    """
+    logits, log_total, expected, log_square = range(4)
+    mean = np.zeros((4, 5))
+    mean[logits, 0] = 1.0 / classes
+    mean[log_total, 2], mean[logits, 2] = 1.0, -1.0 / classes
+    mean[log_square, 3] = 0.5
+    mean[log_total, 4], mean[expected, 4] = -1.0, 1.0
+    return np.repeat(mean / networks, networks, axis=0)
 
 
 def _check_variance(views: Views) -> None:
