@@ -244,7 +244,7 @@ def place_of(rows: np.ndarray) -> np.ndarray | slice:
     if count == 0:
         return rows
     first = int(rows[0])
-    if int(rows[-1]) - first != count - 1 or (count > 2 and (rows[1:] <= rows[:-1]).any()):
+    if count > 1 and (rows[-1] - first != count - 1 or (rows[1:] <= rows[:-1]).any()):
         return rows
     return slice(first, first + count)
 

@@ -15,6 +15,7 @@ from lla_fusion_ros.fusion.quality import quality
 from lla_fusion_ros.fusion.reliability import LARGEST_LOG_WEIGHT, SIGNS
 from lla_fusion_ros.pmf import max_shift
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.products import last_axis_sum
 
 LARGEST_TRUST = 3.0  # no view speaks for a pool more than e^3 times as sure, or as unsure, as a standard one
 MOST_LEARNED = np.array([LARGEST_LOG_WEIGHT, LARGEST_LOG_WEIGHT, LARGEST_TRUST])
@@ -129,7 +130,7 @@ class DualPool(SumFuser):
         return TwoSums.zeros(tracks, self.posterior.classes)
 
     def contribution(self, views: MeasuredViews) -> TwoSums:
-        learned = quality(views, SIGNS, self.value["prior"]) @ self.slope - self.offset  # [t, 3]
+        learned = quality(views, SIGNS, self.value["prior"]).dot(self.slope) - self.offset  # [t, 3]
         learned = bounded(learned, MOST_LEARNED)
         state = TwoSums(np.empty((len(views), FIRST_CLASS + 2 * self.posterior.classes)))
         state.sums[:, 0] = 1.0
@@ -143,7 +144,7 @@ class DualPool(SumFuser):
     def predict(self, state: TwoSums) -> np.ndarray:
         linear, log = state.pools
         totals = np.maximum(state.sums[:, :3], FEWEST)  # views, linear weights, log-linear weights
-        exponents = np.log(totals) @ self._powers + self._scale
+        exponents = np.log(totals).dot(self._powers) + self._scale
         exponents[:, 0] += state.trust / totals[:, 1]
         factors = np.exp(exponents)  # e^g L^alpha / T, (sum v)^(a - 1) e^-b
         scores = np.log(np.maximum(linear / totals[:, 1:2], FLOOR))
@@ -151,5 +152,5 @@ class DualPool(SumFuser):
         scores += log * factors[:, 1:]
         # softmax of the scores and of spread times them, in one go: both have their largest at 0
         powers = np.exp(self._spreads * max_shift(scores))  # [2, t, m]
-        powers *= self._shares / np.add.reduce(powers, axis=-1, keepdims=True)
-        return np.add.reduce(powers, axis=0)
+        powers *= self._shares / last_axis_sum(powers)[..., None]
+        return powers[0] + powers[1]

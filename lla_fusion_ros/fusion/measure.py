@@ -6,14 +6,13 @@ used mean-centred or through the pmf, never raw.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.once import once
 from lla_fusion_ros.pmf import entropy
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.products import constant, last_axis_mean, last_axis_sum, row_norms, weighted_sum
 from lla_fusion_ros.views import Views
 
 # A class that lies this far below the best one has a probability of e^-1000: clipping there changes no
@@ -21,8 +20,6 @@ from lla_fusion_ros.views import Views
 LOWEST_LOGIT = -1000.0
 # Far beyond any network's features, small enough that squares and long sums of them stay finite.
 HIGHEST_FEATURE = 1e30
-# Below these the sums of the shifted logits and of the squared features rule out all of that.  [2, 1, 1]
-ORDINARY = np.array([-LOWEST_LOGIT, HIGHEST_FEATURE]).reshape(2, 1, 1)
 
 
 class MeasuredViews(Views):
@@ -36,7 +33,7 @@ class MeasuredViews(Views):
     posterior: EnsemblePosterior
     shifted: np.ndarray  # max-shifted logits (eq. shifted_softmax), clipped at LOWEST_LOGIT.  [t, c, m]
     bounded_features: np.ndarray  # in double precision, within HIGHEST_FEATURE.  [t, c, D]
-    _sums: np.ndarray  # of the shifted logits, of the squared bounded features.  [2, t, c]
+    _sums: np.ndarray  # of the shifted logits over classes.  [t, c]
 
     def __init__(self, views: Views, posterior: EnsemblePosterior) -> None:
         views.check_shapes(posterior.networks, posterior.classes, posterior.features)
@@ -48,16 +45,17 @@ class MeasuredViews(Views):
         set_field(self, "features", views.features)
         set_field(self, "variance", views.variance)
         set_field(self, "posterior", posterior)
-        sums = np.empty((2, *logits.shape[:2]))
-        with np.errstate(over="ignore", invalid="ignore"):
-            shifted = np.subtract(logits, np.maximum.reduce(logits, axis=-1, keepdims=True), dtype=np.float64)
-            _sum_up(shifted, features, sums)
-            ordinary = np.count_nonzero(np.abs(sums) < ORDINARY) == sums.size
-        if not ordinary:  # very unlikely classes, huge features, or NaN and infinity
+        if _is_moderate(logits) and _is_moderate(features):
+            shifted = _shifted(logits)
+        else:  # huge numbers, or NaN and infinity
             self.check_finite()
-            np.maximum(shifted, LOWEST_LOGIT, out=shifted)
+            with np.errstate(over="ignore"):
+                shifted = _shifted(logits)
             features = np.clip(features, -HIGHEST_FEATURE, HIGHEST_FEATURE)
-            _sum_up(shifted, features, sums)
+        sums = last_axis_sum(shifted)  # no term is above 0
+        if np.count_nonzero(sums > LOWEST_LOGIT) < sums.size:  # very unlikely classes
+            np.maximum(shifted, LOWEST_LOGIT, out=shifted)
+            sums = last_axis_sum(shifted)
         set_field(self, "shifted", shifted)
         set_field(self, "bounded_features", features)
         set_field(self, "_sums", sums)
@@ -65,7 +63,7 @@ class MeasuredViews(Views):
     @once
     def centred(self) -> np.ndarray:
         """Mean-centred logits zc.  [t, c, m]"""
-        return self.shifted - (self._sums[0] / self.classes)[..., None]
+        return self.shifted - (self._sums / self.classes)[..., None]
 
     @once
     def _powers(self) -> np.ndarray:
@@ -73,7 +71,7 @@ class MeasuredViews(Views):
 
     @once
     def _total(self) -> np.ndarray:
-        return np.add.reduce(self._powers, axis=-1)  # [t, c]
+        return last_axis_sum(self._powers)  # [t, c]
 
     @once
     def pmf(self) -> np.ndarray:
@@ -95,12 +93,12 @@ class MeasuredViews(Views):
         if temperature == 1.0:
             return self.mean_pmf
         powers = np.exp(self.shifted / temperature)
-        return _mean_softmax(powers, np.add.reduce(powers, axis=-1))
+        return _mean_softmax(powers, last_axis_sum(powers))
 
     @once
     def mean_centred(self) -> np.ndarray:
         """Mean over networks of the mean-centred logits.  [t, m]"""
-        return network_mean(self.shifted) - self._summary[:, :1]
+        return network_mean(self.shifted) - (self._means[0] / self.classes)[:, None]
 
     @once
     def entropy(self) -> np.ndarray:
@@ -110,49 +108,52 @@ class MeasuredViews(Views):
     @once
     def network_entropy(self) -> np.ndarray:
         """H of each network's pmf, ln sum e^z - sum p z.  [t, c]"""
-        return np.log(self._total) - np.einsum("tcm,tcm->tc", self.pmf, self.shifted)
+        return np.log(self._total) - last_axis_sum(self._powers * self.shifted) / self._total
 
     @once
     def mean_network_entropy(self) -> np.ndarray:
         """H of each network's pmf, mean over networks.  [t]"""
-        return network_mean(self.network_entropy)
+        return last_axis_mean(self.network_entropy)
 
     @once
-    def _summary(self) -> np.ndarray:
-        """Mean of the shifted logits over classes and networks, and the signs.  [t, 1 + signs]"""
-        tracks, networks, classes = self.shifted.shape
-        each = np.empty((tracks, 4, networks))  # what each network has of its own, in this order:
-        each[:, 0] = self._sums[0]  # sum of the shifted logits
-        np.log(self._total, out=each[:, 1])  # ln sum e^z
-        np.divide(
-            np.einsum("tcm,tcm->tc", self._powers, self.shifted), self._total, out=each[:, 2]
-        )  # sum p z
-        np.log(np.maximum(self._sums[1], 1e-60), out=each[:, 3])  # ln |phi|^2
-        table = each.reshape(tracks, 4 * networks) @ _means_of_networks(networks, classes)
-        table[:, 1] = self.entropy
-        table[:, 4] += self.entropy
-        np.maximum(table[:, 4], 0.0, out=table[:, 4])
-        return table
+    def _means(self) -> np.ndarray:
+        """Means over networks of what each network has of its own, all in one sum.  [4, t]
 
-    @property
+        In this order: sum of the shifted logits, ln sum e^z, sum p z, ln |phi|^2.
+        """
+        table = np.empty((4, *self._sums.shape))
+        table[0] = self._sums
+        np.log(self._total, out=table[1])
+        np.divide(last_axis_sum(self._powers * self.shifted), self._total, out=table[2])
+        np.log(np.maximum(row_norms(self.bounded_features), 1e-60), out=table[3])
+        return last_axis_mean(table)
+
+    @once
     def signs(self) -> np.ndarray:
         """entropy, energy, feature_norm and disagreement side by side.  [t, 4]"""
-        return self._summary[:, 1:]
+        logits, log_total, expected, log_square = self._means
+        rows = np.empty((4, len(logits)))  # sign by sign: what lies side by side is quicker to compute
+        rows[0] = self.entropy
+        # shifted has its largest at 0, so lse(centred) = ln(sum exp shifted) - mean(shifted)
+        np.subtract(log_total, logits / self.classes, out=rows[1])
+        np.multiply(log_square, 0.5, out=rows[2])
+        np.maximum(self.entropy - (log_total - expected), 0.0, out=rows[3])
+        return rows.T
 
     @property
     def energy(self) -> np.ndarray:
         """log-sum-exp of the mean-centred logits, mean over networks: large for a sure view.  [t]"""
-        return self._summary[:, 2]
+        return self.signs[:, 1]
 
     @property
     def feature_norm(self) -> np.ndarray:
         """ln of the norm of the features, mean over networks.  [t]"""
-        return self._summary[:, 3]
+        return self.signs[:, 2]
 
     @property
     def disagreement(self) -> np.ndarray:
         """Mutual information between class and network: H of the mean minus mean H.  [t]"""
-        return self._summary[:, 4]
+        return self.signs[:, 3]
 
     @once
     def top(self) -> np.ndarray:
@@ -186,36 +187,24 @@ class MeasuredViews(Views):
 
 
 def network_mean(array: np.ndarray) -> np.ndarray:
-    """The mean over networks.  [t, c, ...] -> [t, ...]"""
-    return np.add.reduce(array, axis=1) * (1.0 / array.shape[1])
+    """The mean over networks.  [t, c, n] -> [t, n]"""
+    networks = array.shape[1]
+    return np.matmul(constant(networks, 1.0 / networks, array.dtype), array)
 
 
 def _mean_softmax(powers: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """The mean over networks of e^z / sum e^z, as one product.  [t, c, m], [t, c] -> [t, m]"""
-    return np.matmul((1.0 / powers.shape[1] / total)[:, None], powers)[:, 0]
+    """The mean over networks of e^z / sum e^z.  [t, c, m], [t, c] -> [t, m]"""
+    return weighted_sum((1.0 / powers.shape[1]) / total, powers)
 
 
-def _sum_up(shifted: np.ndarray, features: np.ndarray, out: np.ndarray) -> None:
-    """The sums of MeasuredViews.  [2, t, c]"""
-    np.add.reduce(shifted, axis=-1, out=out[0])
-    np.einsum("tcd,tcd->tc", features, features, out=out[1])
+def _is_moderate(array: np.ndarray) -> bool:
+    """Whether all numbers are finite and their squares far from overflow; warns of nothing."""
+    flat = array.ravel()
+    return bool(flat.dot(flat) < HIGHEST_FEATURE)
 
 
-@lru_cache(maxsize=8)
-def _means_of_networks(networks: int, classes: int) -> np.ndarray:
-    """From what each network has of its own to the columns of MeasuredViews._summary.
-
-    The entropy of the mean pmf is left at zero and the disagreement at minus the mean entropy of the
-    networks. ln sum e^z of the centred logits is that of the shifted ones minus their mean.
-    [4 * networks, 1 + signs]
-    """
-    logits, log_total, expected, log_square = range(4)
-    mean = np.zeros((4, 5))
-    mean[logits, 0] = 1.0 / classes
-    mean[log_total, 2], mean[logits, 2] = 1.0, -1.0 / classes
-    mean[log_square, 3] = 0.5
-    mean[log_total, 4], mean[expected, 4] = -1.0, 1.0
-    return np.repeat(mean / networks, networks, axis=0)
+def _shifted(logits: np.ndarray) -> np.ndarray:
+    return np.subtract(logits, np.maximum.reduce(logits, axis=-1, keepdims=True), dtype=np.float64)
 
 
 def _check_variance(views: Views) -> None:

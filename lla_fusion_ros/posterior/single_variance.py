@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lla_fusion_ros.bounds import bounded
+from lla_fusion_ros.products import row_norms
 
 if TYPE_CHECKING:  # the posterior itself hands out its SingleVariance
     from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
@@ -98,8 +99,7 @@ class ClassVariance:
         """[views, networks, D], [views] int -> [views, networks] float32"""
         if len(features) == 1:
             alone = bounded(features[0], LARGEST_FEATURE).astype(np.float32)[:, None]  # [networks, 1, D]
-            prints = np.matmul(alone, self._whitening[classes[0]])
-            return np.einsum("cnd,cnd->nc", prints, prints)
+            return row_norms(np.matmul(alone, self._whitening[classes[0]])).T
         order = classes.argsort()  # views of one class side by side: one product for each class
         ordered = classes[order]
         phi = np.empty((features.shape[1], len(features), features.shape[2]), np.float32)
@@ -111,7 +111,7 @@ class ClassVariance:
             np.matmul(phi[:, start:end], self._whitening[ordered[start]], out=prints[:, start:end])
             start = end
         out = np.empty((len(features), features.shape[1]), np.float32)
-        out[order] = np.einsum("cnd,cnd->nc", prints, prints)
+        out[order] = row_norms(prints).T
         return out
 
 

@@ -108,7 +108,7 @@ class Monitor:
         model = self.model
         switch = switch_statistic(recent.log_pmf, recent.features, recent.filled, model.feature_weight)
         consistency = model.switch.share(switch)
-        if not recent.camera.any():  # the first camera alone, the most common case
+        if not np.count_nonzero(recent.camera):  # the first camera alone, the most common case
             return consistency, np.ones(len(consistency))
         newest = recent.stamp.max(axis=1, initial=0)
         together = recent.present() & (recent.stamp >= newest[:, None] - self._span)
