@@ -24,6 +24,11 @@ def row_norms(vectors: np.ndarray) -> np.ndarray:
     return last_axis_sum(vectors * vectors)
 
 
+def square_sum(array: np.ndarray) -> float:
+    """The sum of all squares; not finite where a number is not, or where it overflows, without a warning."""
+    return float(np.vdot(array, array))
+
+
 def weighted_sum(weights: np.ndarray, arrays: np.ndarray) -> np.ndarray:
     """sum_c w_c x_c of each track.  [t, c], [t, c, n] -> [t, n]"""
     if len(arrays) == 1:  # the most frequent frame: a product of two matrices has the least overhead

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lla_fusion_ros.bounds import bounded
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion.base import SMALLEST, FitTracks, Scalar, SumFuser, Value, Values
 from lla_fusion_ros.fusion.measure import MeasuredViews
@@ -19,6 +18,7 @@ from lla_fusion_ros.products import last_axis_sum
 
 LARGEST_TRUST = 3.0  # no view speaks for a pool more than e^3 times as sure, or as unsure, as a standard one
 MOST_LEARNED = np.array([LARGEST_LOG_WEIGHT, LARGEST_LOG_WEIGHT, LARGEST_TRUST])
+LEAST_LEARNED = -MOST_LEARNED
 FIRST_CLASS = 4  # the column of TwoSums where the sums over classes begin
 FEWEST = np.array([1.0, SMALLEST, SMALLEST])  # views and weights of a track that has seen nothing
 
@@ -131,7 +131,7 @@ class DualPool(SumFuser):
 
     def contribution(self, views: MeasuredViews) -> TwoSums:
         learned = quality(views, SIGNS, self.value["prior"]).dot(self.slope) - self.offset  # [t, 3]
-        learned = bounded(learned, MOST_LEARNED)
+        learned = np.minimum(np.maximum(learned, LEAST_LEARNED), MOST_LEARNED)
         state = TwoSums(np.empty((len(views), FIRST_CLASS + 2 * self.posterior.classes)))
         state.sums[:, 0] = 1.0
         weights = np.exp(learned[:, :2], out=state.weights)

@@ -12,7 +12,14 @@ from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.once import once
 from lla_fusion_ros.pmf import entropy
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.products import constant, last_axis_mean, last_axis_sum, row_norms, weighted_sum
+from lla_fusion_ros.products import (
+    constant,
+    last_axis_mean,
+    last_axis_sum,
+    row_norms,
+    square_sum,
+    weighted_sum,
+)
 from lla_fusion_ros.views import Views
 
 # A class that lies this far below the best one has a probability of e^-1000: clipping there changes no
@@ -45,12 +52,12 @@ class MeasuredViews(Views):
         set_field(self, "features", views.features)
         set_field(self, "variance", views.variance)
         set_field(self, "posterior", posterior)
-        if _is_moderate(logits) and _is_moderate(features):
+        if square_sum(logits) < HIGHEST_FEATURE and square_sum(features) < HIGHEST_FEATURE:
             shifted = _shifted(logits)
         else:  # huge numbers, or NaN and infinity
             self.check_finite()
             with np.errstate(over="ignore"):
-                shifted = _shifted(logits)
+                shifted = np.maximum(_shifted(logits), LOWEST_LOGIT)
             features = np.clip(features, -HIGHEST_FEATURE, HIGHEST_FEATURE)
         sums = last_axis_sum(shifted)  # no term is above 0
         if np.count_nonzero(sums > LOWEST_LOGIT) < sums.size:  # very unlikely classes
@@ -195,12 +202,6 @@ def network_mean(array: np.ndarray) -> np.ndarray:
 def _mean_softmax(powers: np.ndarray, total: np.ndarray) -> np.ndarray:
     """The mean over networks of e^z / sum e^z.  [t, c, m], [t, c] -> [t, m]"""
     return weighted_sum((1.0 / powers.shape[1]) / total, powers)
-
-
-def _is_moderate(array: np.ndarray) -> bool:
-    """Whether all numbers are finite and their squares far from overflow; warns of nothing."""
-    flat = array.ravel()
-    return bool(flat.dot(flat) < HIGHEST_FEATURE)
 
 
 def _shifted(logits: np.ndarray) -> np.ndarray:

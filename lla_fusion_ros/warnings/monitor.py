@@ -89,7 +89,7 @@ class Monitor:
         self, sums: TrackSums, recent: RecentViews, views: MeasuredViews, camera: int, stamp: int
     ) -> tuple[TrackSums, RecentViews]:
         """The state after one more view of each track."""
-        projected = views.bounded_features.reshape(len(views), len(self._projection)) @ self._projection
+        projected = views.bounded_features.reshape(len(views), len(self._projection)).dot(self._projection)
         near = bounded(projected, LARGEST_PROJECTION)
         pushed = recent.pushed(log_likelihood(views.mean_pmf), near, camera, stamp)
         return add(sums, TrackSums.one(views)), pushed
