@@ -29,7 +29,7 @@ from lla_fusion_ros.fusion.base import place_of
 from lla_fusion_ros.settings import FusionSettings
 
 SECOND = 1_000_000_000
-REMEMBERED = 32  # views whose stamps a track keeps to recognise duplicates
+REMEMBERED = 32  # views whose stamps a track keeps to recognise duplicates; a power of two
 LONGEST_ID = 256
 FIRST_ROWS = 64
 
@@ -237,7 +237,7 @@ class TrackStore:
             self._views[begun] = 0
         self._newest[place] = np.maximum(self._newest[place], stamp)
         self._oldest_newest = min(self._oldest_newest, stamp)
-        ring = rows, seen % REMEMBERED
+        ring = rows, seen & (REMEMBERED - 1)
         self._stamps[ring] = stamp
         self._stamp_camera[ring] = column
         self._seen[place] = seen + 1
