@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.fusion.base import Fuser, grown, place_of, put_rows, state_bytes, take_rows
+from lla_fusion_ros.fusion.base import Fuser, grown, put_rows, state_bytes, take_rows
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured, zero_views
 from lla_fusion_ros.pmf import entropy
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
@@ -137,10 +137,10 @@ class FusionEngine:
         if len(admission.kept) < len(views):
             views = measured(views.take(admission.kept), self._posterior)
         rows = admission.rows
-        pmf = self._fuse(rows, views)
-        seen = self._store.views(rows)
-        total = seen.sum(axis=1)
-        switched, ended = self._observe(rows, views, observation, total)
+        pmf = self._fuse(admission.place, views)
+        seen = self._store.views(admission.place)
+        total = np.add.reduce(seen, axis=1)
+        switched, ended = self._observe(admission, views, observation, total)
         restarted: tuple[TrackKey, ...] = ()
         if np.count_nonzero(switched):
             pmf[switched] = self._fuse_anew(rows[switched], views, switched, observation.camera)
@@ -184,18 +184,18 @@ class FusionEngine:
             put_rows(self._state, fresh, self._fuser.initial(len(fresh)))
             self._watch.begin(fresh)
 
-    def _fuse(self, rows: np.ndarray, views: MeasuredViews) -> np.ndarray:
-        place = place_of(rows)
+    def _fuse(self, place: np.ndarray | slice, views: MeasuredViews) -> np.ndarray:
         part = self._fuser.update(take_rows(self._state, place), views)
         put_rows(self._state, place, part)
         return self._fuser.predict(part)
 
     def _observe(
-        self, rows: np.ndarray, views: MeasuredViews, observation: Observation, total: np.ndarray
+        self, admission: Admission, views: MeasuredViews, observation: Observation, total: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Which tracks begin anew after an identity switch, and which warnings ended.  2 x [n] bool"""
         column = self._store.camera_index(observation.camera)
-        return self._watch.observe(rows, views, column, observation.stamp, total, self.settings)
+        rows, place = admission.rows, admission.place
+        return self._watch.observe(rows, place, views, column, observation.stamp, total, self.settings)
 
     def _fuse_anew(
         self, rows: np.ndarray, views: MeasuredViews, chosen: np.ndarray, camera: str

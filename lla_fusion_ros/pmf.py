@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import ndtri, xlogy
 
 from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.products import last_axis_sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ def max_shift(logits: np.ndarray) -> np.ndarray:
 def softmax(logits: np.ndarray) -> np.ndarray:
     """Eq. softmax_fm over the last axis, without overflow."""
     powers = np.exp(max_shift(logits))
-    return powers / np.add.reduce(powers, axis=-1, keepdims=True)
+    return powers / last_axis_sum(powers)[..., None]
 
 
 def probit(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
@@ -113,7 +114,7 @@ def square_root(covariance: np.ndarray) -> np.ndarray:
 
 def entropy(pmf: np.ndarray) -> np.ndarray:
     """-sum p ln p in nats (eq. entropy_fm).  [..., classes] -> [...]"""
-    return -np.add.reduce(xlogy(pmf, pmf), axis=-1)
+    return -last_axis_sum(xlogy(pmf, pmf))
 
 
 def mutual_information(cloud: Cloud) -> np.ndarray:

@@ -17,7 +17,7 @@ Every drop is counted with its reason.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -25,10 +25,11 @@ from typing import NamedTuple
 import numpy as np
 
 from lla_fusion_ros.clock import MessageClock
+from lla_fusion_ros.fusion.base import place_of
 from lla_fusion_ros.settings import FusionSettings
 
 SECOND = 1_000_000_000
-REMEMBERED = 32  # views whose stamps a track keeps to recognise duplicates
+REMEMBERED = 32  # views whose stamps a track keeps to recognise duplicates; a power of two
 LONGEST_ID = 256
 FIRST_ROWS = 64
 
@@ -47,6 +48,7 @@ class Admission:
     Attributes:
         kept: positions in the frame's ids that are to be fused.      [kept] int
         rows: their rows in the state arrays.                         [kept] int
+        place: the same, as a slice where the rows follow each other.
         fresh: which of them begin anew.                              [kept] bool
         removed: tracks that were forgotten, with the row each had.
         dropped: how many detections were dropped, by reason.
@@ -55,6 +57,7 @@ class Admission:
 
     kept: np.ndarray
     rows: np.ndarray
+    place: np.ndarray | slice
     fresh: np.ndarray
     removed: tuple[tuple[TrackKey, int], ...]
     dropped: dict[str, int]
@@ -76,6 +79,7 @@ class TrackStore:
         self._views = np.zeros((self.allocated, 0), np.int64)  # [rows, cameras]
         self._stamps = np.zeros((self.allocated, REMEMBERED), np.int64)  # 0: nothing
         self._stamp_camera = np.zeros((self.allocated, REMEMBERED), np.int16)
+        self._oldest_newest = 0  # no track's newest view is older than this
         self._seen = np.zeros(self.allocated, np.int64)  # views ever, also the place in the ring of stamps
         self._clock = MessageClock(0, 1)
         self._settings = settings
@@ -91,6 +95,7 @@ class TrackStore:
         self._settings = settings
         self._clock.max_lateness = round(settings.max_lateness * SECOND)
         self._clock.clock_jump = round(settings.clock_jump * SECOND)
+        self._idle_timeout = round(settings.idle_timeout * SECOND)
 
     @property
     def newest(self) -> int | None:
@@ -104,12 +109,13 @@ class TrackStore:
 
     def admit(self, camera: str, stamp: int, ids: Sequence[str]) -> Admission:
         """Decide about every detection of one frame of one camera."""
-        dropped: Counter[str] = Counter()
+        dropped: defaultdict[str, int] = defaultdict(int)
         removed: list[tuple[TrackKey, int]] = []
         judgement = self._clock.judge(camera, stamp)
         if judgement in ("late", "no_stamp"):
             dropped[judgement] += len(ids)
-            return _admission([], np.zeros(0, np.intp), np.zeros(0, bool), removed, dropped, False)
+            nobody = np.zeros(0, np.intp)
+            return Admission(nobody, nobody, nobody, np.zeros(0, bool), (), dict(dropped), False)
         if judgement == "jump":
             removed += self._forget(np.flatnonzero(self._used))
         removed += self._forget_idle()
@@ -117,12 +123,15 @@ class TrackStore:
         keys, kept, evicted = self._make_room(keys, kept, dropped)
         removed += evicted
         rows = np.array([self._row(key) for key in keys], np.intp)
+        positions = np.array(kept, np.intp)
+        place = place_of(rows)
         column = self._column(camera)
-        good = self._check_order(rows, column, stamp, dropped)
-        if good is not None:
-            rows, kept = rows[good], [position for position, ok in zip(kept, good, strict=True) if ok]
-        fresh = self._note(rows, column, stamp)
-        return _admission(kept, rows, fresh, removed, dropped, judgement == "jump")
+        if np.count_nonzero(self._newest[place] >= stamp):  # out of order, as hardly ever
+            good = self._in_time(rows, column, stamp, dropped)
+            rows, positions = rows[good], positions[good]
+            place = place_of(rows)
+        fresh = self._note(rows, place, column, stamp)
+        return Admission(positions, rows, place, fresh, tuple(removed), dict(dropped), judgement == "jump")
 
     def restart(self, rows: np.ndarray, camera: str) -> None:
         """The tracks of these rows begin anew with their newest view, which came from `camera`."""
@@ -134,16 +143,16 @@ class TrackStore:
         """The names of the tracks of these rows."""
         return [key for key in (self._key[row] for row in rows) if key is not None]
 
-    def views(self, rows: np.ndarray) -> np.ndarray:
+    def views(self, place: np.ndarray | slice) -> np.ndarray:
         """Views fused so far.  [rows, cameras] in the order of `cameras`"""
-        return self._views[rows]
+        return self._views[place].copy()
 
     def camera_index(self, camera: str) -> int:
         """The column of a camera in `views`."""
         return self._column(camera)
 
     def _keys(
-        self, camera: str, ids: Sequence[str], dropped: Counter[str]
+        self, camera: str, ids: Sequence[str], dropped: dict[str, int]
     ) -> tuple[list[TrackKey], list[int]]:
         scope = camera if self._settings.track_id_scope == "camera" else ""
         places: dict[TrackKey, int] = {}
@@ -160,7 +169,7 @@ class TrackStore:
         return list(places), list(places.values())
 
     def _make_room(
-        self, keys: list[TrackKey], kept: list[int], dropped: Counter[str]
+        self, keys: list[TrackKey], kept: list[int], dropped: dict[str, int]
     ) -> tuple[list[TrackKey], list[int], list[tuple[TrackKey, int]]]:
         capacity = self._settings.capacity
         if len(keys) > capacity:
@@ -205,12 +214,8 @@ class TrackStore:
             self._views = np.concatenate([self._views, np.zeros((self.allocated, 1), np.int64)], axis=1)
         return self.cameras.index(camera)
 
-    def _check_order(
-        self, rows: np.ndarray, column: int, stamp: int, dropped: Counter[str]
-    ) -> np.ndarray | None:
-        """Which of the rows have not had this view and can still tell.  [rows] bool, or None: all of them"""
-        if not np.count_nonzero(self._newest[rows] >= stamp):  # in order, as nearly always
-            return None
+    def _in_time(self, rows: np.ndarray, column: int, stamp: int, dropped: dict[str, int]) -> np.ndarray:
+        """Which of the rows have not had this view and can still tell.  [rows] bool"""
         stamps = self._stamps[rows]
         duplicate = ((stamps == stamp) & (self._stamp_camera[rows] == column)).any(axis=1)
         forgotten = (stamps > stamp).all(axis=1)
@@ -220,29 +225,33 @@ class TrackStore:
             dropped["late"] += int(forgotten.sum())
         return ~(duplicate | forgotten)
 
-    def _note(self, rows: np.ndarray, column: int, stamp: int) -> np.ndarray:
+    def _note(self, rows: np.ndarray, place: np.ndarray | slice, column: int, stamp: int) -> np.ndarray:
         """Write the view down; which rows begin anew.  [rows] bool"""
-        seen = self._seen[rows]
+        seen = self._seen[place]
         fresh = seen == 0
         if self._settings.max_age > 0:
-            fresh |= self._first[rows] < stamp - self._settings.max_age * SECOND
+            fresh |= self._first[place] < stamp - self._settings.max_age * SECOND
         if np.count_nonzero(fresh):
             begun = rows[fresh]
             self._first[begun] = stamp
             self._views[begun] = 0
-        self._newest[rows] = np.maximum(self._newest[rows], stamp)
-        place = seen % REMEMBERED
-        self._stamps[rows, place] = stamp
-        self._stamp_camera[rows, place] = column
-        self._seen[rows] = seen + 1
-        self._views[rows, column] += 1
+        self._newest[place] = np.maximum(self._newest[place], stamp)
+        self._oldest_newest = min(self._oldest_newest, stamp)
+        ring = rows, seen & (REMEMBERED - 1)
+        self._stamps[ring] = stamp
+        self._stamp_camera[ring] = column
+        self._seen[place] = seen + 1
+        self._views[place, column] += 1
         return fresh
 
     def _forget_idle(self) -> list[tuple[TrackKey, int]]:
         assert self._clock.newest is not None
-        oldest = self._clock.newest - round(self._settings.idle_timeout * SECOND)
-        idle = self._used & (self._newest < oldest)
-        return self._forget(idle.nonzero()[0]) if np.count_nonzero(idle) else []
+        oldest = self._clock.newest - self._idle_timeout
+        if oldest <= self._oldest_newest:  # nobody can be idle, as in most frames
+            return []
+        removed = self._forget((self._used & (self._newest < oldest)).nonzero()[0])
+        self._oldest_newest = int(self._newest.min(where=self._used, initial=self._clock.newest))
+        return removed
 
     def _forget(self, rows: np.ndarray) -> list[tuple[TrackKey, int]]:
         removed = [(key, int(row)) for key, row in ((self._key[row], row) for row in rows) if key is not None]
@@ -252,14 +261,3 @@ class TrackStore:
             self._free.append(row)
         self._used[rows] = False
         return removed
-
-
-def _admission(
-    kept: list[int],
-    rows: np.ndarray,
-    fresh: np.ndarray,
-    removed: list[tuple[TrackKey, int]],
-    dropped: Counter[str],
-    jumped: bool,
-) -> Admission:
-    return Admission(np.array(kept, np.intp), rows, fresh, tuple(removed), dict(dropped), jumped)

@@ -2,7 +2,9 @@
 
 A fuser works on many tracks at once. Its state is a frozen dataclass of arrays whose first axis is
 `tracks`, so that a store can keep all tracks of a vehicle in one set of arrays, take out the rows that
-a frame touches, update them in one call and put them back (`take_rows`, `put_rows`).
+a frame touches, update them in one call and put them back (`take_rows`, `put_rows`). A frame is small: its
+cost is the number of numpy calls, so states that run in every frame keep their sums side by side in one
+array and name the columns by properties (`WeightedSum`).
 
 Most fusers are sums: the state after L views is the sum of L contributions, each computed from its view
 alone. They derive from `SumFuser` and write only `contribution` and `predict`. Their cost per view and
@@ -162,27 +164,41 @@ class WeightedSum:
     """The state of a weighted mean that runs over views.
 
     Attributes:
-        count: L, the number of views.                 [tracks]
-        weight: sum of the weights.                    [tracks]
-        total: sum of weight times class scores.       [tracks, classes]
+        sums: the properties below side by side, so that one call adds them all.  [tracks, 2 + classes]
     """
 
-    count: np.ndarray
-    weight: np.ndarray
-    total: np.ndarray
+    sums: np.ndarray
+
+    @property
+    def count(self) -> np.ndarray:
+        """L, the number of views.  [tracks]"""
+        return self.sums[:, 0]
+
+    @property
+    def weight(self) -> np.ndarray:
+        """Sum of the weights.  [tracks]"""
+        return self.sums[:, 1]
+
+    @property
+    def total(self) -> np.ndarray:
+        """Sum of weight times class scores.  [tracks, classes]"""
+        return self.sums[:, 2:]
 
     @classmethod
     def zeros(cls, tracks: int, classes: int) -> WeightedSum:
-        return cls(np.zeros(tracks), np.zeros(tracks), np.zeros((tracks, classes)))
+        return cls(np.zeros((tracks, 2 + classes)))
 
     @classmethod
     def one(cls, weight: np.ndarray, scores: np.ndarray) -> WeightedSum:
         """The contribution of one view of each track."""
-        return cls(np.ones(len(scores)), weight, weight[:, None] * scores)
+        sums = np.empty((len(scores), 2 + scores.shape[1]))
+        sums[:, 0], sums[:, 1] = 1.0, weight
+        np.multiply(sums[:, 1:2], scores, out=sums[:, 2:])
+        return cls(sums)
 
     def mean(self) -> np.ndarray:
         """The weighted mean, zero for a track that has seen nothing.  [tracks, classes]"""
-        return self.total / np.maximum(self.weight, SMALLEST)[:, None]
+        return self.sums[:, 2:] / np.maximum(self.sums[:, 1:2], SMALLEST)
 
 
 SMALLEST = 1e-300  # keeps 0/0 at 0 for tracks that have seen nothing
@@ -228,7 +244,7 @@ def place_of(rows: np.ndarray) -> np.ndarray | slice:
     if count == 0:
         return rows
     first = int(rows[0])
-    if int(rows[-1]) - first != count - 1 or (count > 2 and (rows[1:] <= rows[:-1]).any()):
+    if count > 1 and (rows[-1] - first != count - 1 or (rows[1:] <= rows[:-1]).any()):
         return rows
     return slice(first, first + count)
 

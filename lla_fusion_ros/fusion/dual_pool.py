@@ -6,17 +6,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lla_fusion_ros.bounds import bounded
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.fusion.base import SMALLEST, FitTracks, Scalar, SumFuser, Value, Values, growth
+from lla_fusion_ros.fusion.base import SMALLEST, FitTracks, Scalar, SumFuser, Value, Values
 from lla_fusion_ros.fusion.measure import MeasuredViews
-from lla_fusion_ros.fusion.pool import FLOOR, scaled_pmf
+from lla_fusion_ros.fusion.pool import FLOOR
 from lla_fusion_ros.fusion.quality import quality
 from lla_fusion_ros.fusion.reliability import LARGEST_LOG_WEIGHT, SIGNS
-from lla_fusion_ros.pmf import softmax
+from lla_fusion_ros.pmf import max_shift
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.products import last_axis_sum
 
 LARGEST_TRUST = 3.0  # no view speaks for a pool more than e^3 times as sure, or as unsure, as a standard one
+MOST_LEARNED = np.array([LARGEST_LOG_WEIGHT, LARGEST_LOG_WEIGHT, LARGEST_TRUST])
+LEAST_LEARNED = -MOST_LEARNED
+FIRST_CLASS = 4  # the column of TwoSums where the sums over classes begin
+FEWEST = np.array([1.0, SMALLEST, SMALLEST])  # views and weights of a track that has seen nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +28,33 @@ class TwoSums:
     """The state of two weighted means that run over the same views.
 
     Attributes:
-        count: L, the number of views.                                          [tracks]
-        weights: sums of the linear and of the log-linear weights.           [tracks, 2]
-        trust: sum of the linear weight times the trust in the view.            [tracks]
-        linear, log: sums of weight times pmf, of weight times logits.  [tracks, classes]
+        sums: a row for each track, in this order:                              [tracks, 4 + 2 classes]
+            the number of views L; sums of the linear weights, of the log-linear weights, of the linear
+            weight times the trust in the view; of the linear weight times pmf; of the log-linear weight
+            times logits.
     """
 
-    count: np.ndarray
-    weights: np.ndarray
-    trust: np.ndarray
-    linear: np.ndarray
-    log: np.ndarray
+    sums: np.ndarray
+
+    @classmethod
+    def zeros(cls, tracks: int, classes: int) -> TwoSums:
+        return cls(np.zeros((tracks, FIRST_CLASS + 2 * classes)))
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Sums of the linear and of the log-linear weights.  [tracks, 2]"""
+        return self.sums[:, 1:3]
+
+    @property
+    def trust(self) -> np.ndarray:
+        """Sum of the linear weight times the trust in the view.  [tracks]"""
+        return self.sums[:, 3]
+
+    @property
+    def pools(self) -> tuple[np.ndarray, np.ndarray]:
+        """Sums of weight times pmf, of weight times logits.  2 x [tracks, classes]"""
+        middle = (FIRST_CLASS + self.sums.shape[1]) // 2
+        return self.sums[:, FIRST_CLASS:middle], self.sums[:, middle:]
 
 
 class DualPool(SumFuser):
@@ -84,6 +104,12 @@ class DualPool(SumFuser):
         thetas.append(self._vector("trust", np.zeros(len(SIGNS))))
         self.slope = np.stack(thetas, axis=1) / scale[:, None]  # [signs, 3]
         self.offset = center @ self.slope  # [3]
+        value = self.value
+        # What a track's numbers of views and weights make of its scores: powers of them, added as logarithms.
+        self._powers = np.array([[value["alpha"], 0.0], [0.0, 0.0], [0.0, value["a"] - 1.0]])
+        self._scale = np.array([-np.log(value["temperature"]), -value["b"]])
+        self._spreads = np.array([1.0, value["spread"]]).reshape(2, 1, 1)
+        self._shares = np.array([1.0 - value["lapse"], value["lapse"]]).reshape(2, 1, 1)
 
     def _vector(self, key: str, default: np.ndarray) -> np.ndarray:
         vector = self.vector.get(key, default)
@@ -101,24 +127,30 @@ class DualPool(SumFuser):
         return fit_dual_pool(posterior, tracks)
 
     def initial(self, tracks: int) -> TwoSums:
-        none = np.zeros(tracks)
-        sums = np.zeros((2, tracks, self.posterior.classes))
-        return TwoSums(none, np.zeros((tracks, 2)), none.copy(), *sums)
+        return TwoSums.zeros(tracks, self.posterior.classes)
 
     def contribution(self, views: MeasuredViews) -> TwoSums:
-        learned = quality(views, SIGNS, self.value["prior"]) @ self.slope - self.offset  # [t, 3]
-        weights = np.exp(bounded(learned[:, :2], LARGEST_LOG_WEIGHT))
-        trust = bounded(learned[:, 2], LARGEST_TRUST) * weights[:, 0]
-        pmf = scaled_pmf(views, self.value["view_temperature"])
-        linear, log = weights[:, :1] * pmf, weights[:, 1:] * views.mean_centred
-        return TwoSums(np.ones(len(pmf)), weights, trust, linear, log)
+        learned = quality(views, SIGNS, self.value["prior"]).dot(self.slope) - self.offset  # [t, 3]
+        learned = np.minimum(np.maximum(learned, LEAST_LEARNED), MOST_LEARNED)
+        state = TwoSums(np.empty((len(views), FIRST_CLASS + 2 * self.posterior.classes)))
+        state.sums[:, 0] = 1.0
+        weights = np.exp(learned[:, :2], out=state.weights)
+        np.multiply(learned[:, 2], weights[:, 0], out=state.trust)
+        linear, log = state.pools
+        np.multiply(weights[:, :1], views.tempered_pmf(self.value["view_temperature"]), out=linear)
+        np.multiply(weights[:, 1:], views.mean_centred, out=log)
+        return state
 
     def predict(self, state: TwoSums) -> np.ndarray:
-        totals = np.maximum(state.weights, SMALLEST)
-        linear, log = totals[:, :1], totals[:, 1:]
-        scores = np.log(np.maximum(state.linear / linear, FLOOR))
-        scores *= growth(state.count, self.value["alpha"], self.value["temperature"])
-        scores *= np.exp(state.trust[:, None] / linear)
-        scores += state.log * (log ** (self.value["a"] - 1.0) * np.exp(-self.value["b"]))
-        lapse = self.value["lapse"]
-        return (1.0 - lapse) * softmax(scores) + lapse * softmax(self.value["spread"] * scores)
+        linear, log = state.pools
+        totals = np.maximum(state.sums[:, :3], FEWEST)  # views, linear weights, log-linear weights
+        exponents = np.log(totals).dot(self._powers) + self._scale
+        exponents[:, 0] += state.trust / totals[:, 1]
+        factors = np.exp(exponents)  # e^g L^alpha / T, (sum v)^(a - 1) e^-b
+        scores = np.log(np.maximum(linear / totals[:, 1:2], FLOOR))
+        scores *= factors[:, :1]
+        scores += log * factors[:, 1:]
+        # softmax of the scores and of spread times them, in one go: both have their largest at 0
+        powers = np.exp(self._spreads * max_shift(scores))  # [2, t, m]
+        powers *= self._shares / last_axis_sum(powers)[..., None]
+        return powers[0] + powers[1]

@@ -6,15 +6,20 @@ used mean-centred or through the pmf, never raw.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.once import once
 from lla_fusion_ros.pmf import entropy, shifted_probit
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.products import (
+    constant,
+    last_axis_mean,
+    last_axis_sum,
+    row_norms,
+    square_sum,
+    weighted_sum,
+)
 from lla_fusion_ros.views import Views
 
 # A class that lies this far below the best one has a probability of e^-1000: clipping there changes no
@@ -35,49 +40,37 @@ class MeasuredViews(Views):
     posterior: EnsemblePosterior
     shifted: np.ndarray  # max-shifted logits (eq. shifted_softmax), clipped at LOWEST_LOGIT.  [t, c, m]
     bounded_features: np.ndarray  # in double precision, within HIGHEST_FEATURE.  [t, c, D]
-    _mean_shifted: np.ndarray  # mean over classes.  [t, c]
-    _squares: np.ndarray  # squared norms of the bounded features.  [t, c]
+    _sums: np.ndarray  # of the shifted logits over classes.  [t, c]
 
     def __init__(self, views: Views, posterior: EnsemblePosterior) -> None:
         views.check_shapes(posterior.networks, posterior.classes, posterior.features)
         if views.variance is not None:
             _check_variance(views)
+        logits, features = views.logits, np.asarray(views.features, np.float64)
         set_field = object.__setattr__  # Views are frozen
-        set_field(self, "logits", views.logits)
+        set_field(self, "logits", logits)
         set_field(self, "features", views.features)
         set_field(self, "variance", views.variance)
         set_field(self, "posterior", posterior)
-        self._shift(views.logits, set_field)
-        self._bound(np.asarray(views.features, np.float64), set_field)
-
-    def _shift(self, logits: np.ndarray, set_field: Callable[[Any, str, Any], None]) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            largest = np.maximum.reduce(logits, axis=-1, keepdims=True)
-            shifted = np.subtract(logits, largest, dtype=np.float64)
-            total = np.add.reduce(shifted, axis=-1)  # no term is above 0
-            ordinary = np.count_nonzero(total > LOWEST_LOGIT) == total.size
-        if not ordinary:  # very unlikely classes, or NaN and infinity
+        if square_sum(logits) < HIGHEST_FEATURE and square_sum(features) < HIGHEST_FEATURE:
+            shifted = _shifted(logits)
+        else:  # huge numbers, or NaN and infinity
             self.check_finite()
-            np.maximum(shifted, LOWEST_LOGIT, out=shifted)
-            total = np.add.reduce(shifted, axis=-1)
-        set_field(self, "shifted", shifted)
-        set_field(self, "_mean_shifted", total / logits.shape[-1])
-
-    def _bound(self, features: np.ndarray, set_field: Callable[[Any, str, Any], None]) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares = np.einsum("tcd,tcd->tc", features, features)
-            ordinary = np.count_nonzero(squares < HIGHEST_FEATURE) == squares.size
-        if not ordinary:  # huge features, or NaN and infinity
-            self.check_finite()
+            with np.errstate(over="ignore"):
+                shifted = np.maximum(_shifted(logits), LOWEST_LOGIT)
             features = np.clip(features, -HIGHEST_FEATURE, HIGHEST_FEATURE)
-            squares = np.einsum("tcd,tcd->tc", features, features)
+        sums = last_axis_sum(shifted)  # no term is above 0
+        if np.count_nonzero(sums > LOWEST_LOGIT) < sums.size:  # very unlikely classes
+            np.maximum(shifted, LOWEST_LOGIT, out=shifted)
+            sums = last_axis_sum(shifted)
+        set_field(self, "shifted", shifted)
         set_field(self, "bounded_features", features)
-        set_field(self, "_squares", squares)
+        set_field(self, "_sums", sums)
 
     @once
     def centred(self) -> np.ndarray:
         """Mean-centred logits zc.  [t, c, m]"""
-        return self.shifted - self._mean_shifted[..., None]
+        return self.shifted - (self._sums / self.classes)[..., None]
 
     @once
     def _powers(self) -> np.ndarray:
@@ -85,11 +78,7 @@ class MeasuredViews(Views):
 
     @once
     def _total(self) -> np.ndarray:
-        return np.add.reduce(self._powers, axis=-1)  # [t, c]
-
-    @once
-    def _log_total(self) -> np.ndarray:
-        return np.log(self._total)
+        return last_axis_sum(self._powers)  # [t, c]
 
     @once
     def pmf(self) -> np.ndarray:
@@ -99,17 +88,24 @@ class MeasuredViews(Views):
     @once
     def log_pmf(self) -> np.ndarray:
         """ln p_lc, at least LOWEST_LOGIT - ln m.  [t, c, m]"""
-        return self.shifted - self._log_total[..., None]
+        return self.shifted - np.log(self._total)[..., None]
 
     @once
     def mean_pmf(self) -> np.ndarray:
         """The deep ensemble's pmf: mean over networks.  [t, m]"""
-        return network_mean(self.pmf)
+        return _mean_softmax(self._powers, self._total)
+
+    def tempered_pmf(self, temperature: float) -> np.ndarray:
+        """Mean over networks of the temperature-scaled pmfs (eq. temp_scaling_fm).  [t, m]"""
+        if temperature == 1.0:
+            return self.mean_pmf
+        powers = np.exp(self.shifted / temperature)
+        return _mean_softmax(powers, last_axis_sum(powers))
 
     @once
     def mean_centred(self) -> np.ndarray:
         """Mean over networks of the mean-centred logits.  [t, m]"""
-        return network_mean(self.shifted) - self._network_means[0][:, None]
+        return network_mean(self.shifted) - (self._means[0] / self.classes)[:, None]
 
     @once
     def entropy(self) -> np.ndarray:
@@ -117,49 +113,59 @@ class MeasuredViews(Views):
         return entropy(self.mean_pmf)
 
     @once
-    def _network_means(self) -> np.ndarray:
-        """Means over networks of what each network has of its own, all in one sum.  [4, t]
-
-        In this order: mean of the shifted logits, ln sum e^z, sum p z, ln |phi|^2.
-        """
-        table = np.empty((4, *self._mean_shifted.shape))
-        table[0], table[1] = self._mean_shifted, self._log_total
-        np.einsum("tcm,tcm->tc", self.pmf, self.shifted, out=table[2])
-        np.log(np.maximum(self._squares, 1e-60), out=table[3])
-        return np.add.reduce(table, axis=2) * (1.0 / table.shape[2])
-
-    @once
     def network_entropy(self) -> np.ndarray:
         """H of each network's pmf, ln sum e^z - sum p z.  [t, c]"""
-        return self._log_total - np.einsum("tcm,tcm->tc", self.pmf, self.shifted)
+        return np.log(self._total) - last_axis_sum(self._powers * self.shifted) / self._total
 
     @once
     def mean_network_entropy(self) -> np.ndarray:
         """H of each network's pmf, mean over networks.  [t]"""
-        means = self._network_means
-        return means[1] - means[2]
+        return last_axis_mean(self.network_entropy)
 
     @once
-    def disagreement(self) -> np.ndarray:
-        """Mutual information between class and network: H of the mean minus mean H.  [t]"""
-        return np.maximum(self.entropy - self.mean_network_entropy, 0.0)
+    def _means(self) -> np.ndarray:
+        """Means over networks of what each network has of its own, all in one sum.  [4, t]
+
+        In this order: sum of the shifted logits, ln sum e^z, sum p z, ln |phi|^2.
+        """
+        table = np.empty((4, *self._sums.shape))
+        table[0] = self._sums
+        np.log(self._total, out=table[1])
+        np.divide(last_axis_sum(self._powers * self.shifted), self._total, out=table[2])
+        np.log(np.maximum(row_norms(self.bounded_features), 1e-60), out=table[3])
+        return last_axis_mean(table)
 
     @once
+    def signs(self) -> np.ndarray:
+        """entropy, energy, feature_norm and disagreement side by side.  [t, 4]"""
+        logits, log_total, expected, log_square = self._means
+        rows = np.empty((4, len(logits)))  # sign by sign: what lies side by side is quicker to compute
+        rows[0] = self.entropy
+        # shifted has its largest at 0, so lse(centred) = ln(sum exp shifted) - mean(shifted)
+        np.subtract(log_total, logits / self.classes, out=rows[1])
+        np.multiply(log_square, 0.5, out=rows[2])
+        np.maximum(self.entropy - (log_total - expected), 0.0, out=rows[3])
+        return rows.T
+
+    @property
     def energy(self) -> np.ndarray:
         """log-sum-exp of the mean-centred logits, mean over networks: large for a sure view.  [t]"""
-        # shifted has its largest at 0, so lse(centred) = ln(sum exp shifted) - mean(shifted)
-        means = self._network_means
-        return means[1] - means[0]
+        return self.signs[:, 1]
+
+    @property
+    def feature_norm(self) -> np.ndarray:
+        """ln of the norm of the features, mean over networks.  [t]"""
+        return self.signs[:, 2]
+
+    @property
+    def disagreement(self) -> np.ndarray:
+        """Mutual information between class and network: H of the mean minus mean H.  [t]"""
+        return self.signs[:, 3]
 
     @once
     def top(self) -> np.ndarray:
         """The most probable class of the mean pmf.  [t] int"""
         return self.mean_pmf.argmax(axis=-1)
-
-    @once
-    def feature_norm(self) -> np.ndarray:
-        """ln of the norm of the features, mean over networks.  [t]"""
-        return 0.5 * self._network_means[3]
 
     @once
     def laplace_variance(self) -> np.ndarray:
@@ -199,8 +205,18 @@ class MeasuredViews(Views):
 
 
 def network_mean(array: np.ndarray) -> np.ndarray:
-    """The mean over networks.  [t, c, ...] -> [t, ...]"""
-    return np.add.reduce(array, axis=1) * (1.0 / array.shape[1])
+    """The mean over networks.  [t, c, n] -> [t, n]"""
+    networks = array.shape[1]
+    return np.matmul(constant(networks, 1.0 / networks, array.dtype), array)
+
+
+def _mean_softmax(powers: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """The mean over networks of e^z / sum e^z.  [t, c, m], [t, c] -> [t, m]"""
+    return weighted_sum((1.0 / powers.shape[1]) / total, powers)
+
+
+def _shifted(logits: np.ndarray) -> np.ndarray:
+    return np.subtract(logits, np.maximum.reduce(logits, axis=-1, keepdims=True), dtype=np.float64)
 
 
 def _check_variance(views: Views) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lla_fusion_ros.fusion.base import Scalar, SumFuser, WeightedSum, growth
-from lla_fusion_ros.fusion.measure import MeasuredViews, network_mean
+from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.pmf import entropy, softmax
 
 FLOOR = 1e-12  # a class no view gave any mass is improbable, not impossible
@@ -31,14 +31,9 @@ class Pool(SumFuser):
         return WeightedSum.zeros(tracks, self.posterior.classes)
 
     def contribution(self, views: MeasuredViews) -> WeightedSum:
-        pmf = scaled_pmf(views, self.value["view_temperature"])
+        pmf = views.tempered_pmf(self.value["view_temperature"])
         return WeightedSum.one(np.exp(-self.value["gamma"] * entropy(pmf)), pmf)
 
     def predict(self, state: WeightedSum) -> np.ndarray:
         scores = np.log(np.maximum(state.mean(), FLOOR))
         return softmax(scores * growth(state.count, self.value["alpha"], self.value["temperature"]))
-
-
-def scaled_pmf(views: MeasuredViews, temperature: float) -> np.ndarray:
-    """Mean over networks of the temperature-scaled pmfs (eq. temp_scaling_fm).  [t, m]"""
-    return views.mean_pmf if temperature == 1.0 else network_mean(softmax(views.shifted / temperature))

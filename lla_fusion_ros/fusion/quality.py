@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lla_fusion_ros.fusion.measure import MeasuredViews, network_mean
+from lla_fusion_ros.fusion.measure import MeasuredViews
+from lla_fusion_ros.products import last_axis_mean
 
 
 def _log_variance(views: MeasuredViews, prior: float | None = None) -> np.ndarray:
-    return network_mean(np.log(np.maximum(views.top_variance(prior), 1e-12)))
+    return last_axis_mean(np.log(np.maximum(views.top_variance(prior), 1e-12)))
 
 
 # Name -> value per view [t]. All are free of the gauge; none looks at another view. More of them (margin,
@@ -33,7 +34,7 @@ def quality(
     makes the variance a mere norm of the features; under a small one it tells how unlike the training views
     of the predicted class a view is.
     """
-    signs = np.empty((len(views), len(names)))
-    for column, name in enumerate(names):
-        signs[:, column] = _log_variance(views, prior) if name == "log_variance" else QUALITY[name](views)
-    return signs
+    rows = np.empty((len(names), len(views)))
+    for row, name in enumerate(names):
+        rows[row] = _log_variance(views, prior) if name == "log_variance" else QUALITY[name](views)
+    return rows.T

@@ -6,7 +6,7 @@ import numpy as np
 
 from lla_fusion_ros.fusion.base import FitTracks, Scalar, Value, WeightedSum, growth
 from lla_fusion_ros.fusion.measure import MeasuredViews
-from lla_fusion_ros.fusion.pool import FLOOR, scaled_pmf
+from lla_fusion_ros.fusion.pool import FLOOR
 from lla_fusion_ros.fusion.reliability import Reliability
 from lla_fusion_ros.pmf import softmax
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
@@ -37,7 +37,7 @@ class ReliablePool(Reliability):
         return fit_reliable_pool(posterior, tracks)
 
     def contribution(self, views: MeasuredViews) -> WeightedSum:
-        pmf = scaled_pmf(views, self.value["view_temperature"])
+        pmf = views.tempered_pmf(self.value["view_temperature"])
         return WeightedSum.one(self.view_weight(views, self.value["prior"] or None), pmf)
 
     def predict(self, state: WeightedSum) -> np.ndarray:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lla_fusion_ros.bounds import bounded
+from lla_fusion_ros.products import row_norms
 
 if TYPE_CHECKING:  # the posterior itself hands out its SingleVariance
     from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
@@ -83,8 +84,7 @@ class SingleVariance:
     def _fill(self, features: np.ndarray, total: np.ndarray) -> None:
         """Write the variances of at most CHUNK views to `total`.  [networks, views, classes]"""
         views = len(features)
-        phi = np.empty((self._networks, views, features.shape[2]), np.float32)
-        bounded(features.swapaxes(0, 1), LARGEST_FEATURE, out=phi)
+        phi = _single(features)
         memory = _memory(self._networks * views * self._widest)
         for number, block in enumerate(self._blocks):
             shape = (self._networks, views, block.shape[2])
@@ -109,13 +109,10 @@ class ClassVariance:
     def __call__(self, features: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """[views, networks, D], [views] int -> [views, networks] float32"""
         if len(features) == 1:
-            alone = bounded(features[0], LARGEST_FEATURE).astype(np.float32)[:, None]  # [networks, 1, D]
-            prints = np.matmul(alone, self._whitening[classes[0]])
-            return np.einsum("cnd,cnd->nc", prints, prints)
+            return row_norms(np.matmul(_single(features), self._whitening[classes[0]])).T
         order = classes.argsort()  # views of one class side by side: one product for each class
         ordered = classes[order]
-        phi = np.empty((features.shape[1], len(features), features.shape[2]), np.float32)
-        bounded(features[order].swapaxes(0, 1), LARGEST_FEATURE, out=phi)
+        phi = _single(features[order])
         prints = np.empty_like(phi)
         ends = [*((ordered[1:] != ordered[:-1]).nonzero()[0] + 1).tolist(), len(ordered)]
         start = 0
@@ -123,8 +120,13 @@ class ClassVariance:
             np.matmul(phi[:, start:end], self._whitening[ordered[start]], out=prints[:, start:end])
             start = end
         out = np.empty((len(features), features.shape[1]), np.float32)
-        out[order] = np.einsum("cnd,cnd->nc", prints, prints)
+        out[order] = row_norms(prints).T
         return out
+
+
+def _single(features: np.ndarray) -> np.ndarray:
+    """The features in single precision, bounded, network by network.  [n, c, D] -> [c, n, D] float32"""
+    return np.ascontiguousarray(bounded(features, LARGEST_FEATURE).swapaxes(0, 1), np.float32)
 
 
 _KEPT = local()  # memory for the products, one for each thread: fresh pages cost more than the products

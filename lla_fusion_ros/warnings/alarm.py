@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -89,4 +90,9 @@ class AlarmTable:
 
     def share(self, statistic: np.ndarray) -> np.ndarray:
         """The share of ordinary tracks that ever reach this value; 1 is nothing unusual.  [t]"""
-        return np.exp(-np.interp(statistic, self.thresholds, _RARITY))
+        return np.exp(-np.interp(statistic, _as_array(self.thresholds), _RARITY))
+
+
+@lru_cache(maxsize=32)  # the tables of a model are asked in every frame
+def _as_array(thresholds: tuple[float, ...]) -> np.ndarray:
+    return np.array(thresholds, np.float64)

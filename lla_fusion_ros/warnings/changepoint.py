@@ -8,8 +8,11 @@ views not yet there are zeros in front), m classes, r projected features, k = 1 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+
+from lla_fusion_ros.products import row_norms
 
 FLOOR = 1e-4  # no single view may rule a class out
 MOST_SPREAD = 1e6  # bound of a squared distance, so that absurd features cannot overflow
@@ -25,23 +28,33 @@ def class_change(log_pmf: np.ndarray) -> np.ndarray:
 
     [t, w, m] -> [t, w - 1]
     """
-    before = np.add.accumulate(log_pmf, axis=1)
-    after = before[:, -1:] - before[:, :-1]
-    best = np.maximum.reduce(before, axis=-1)  # its last column is that of all views
-    return best[:, :-1] + np.maximum.reduce(after, axis=-1) - best[:, -1:]
+    last = log_pmf.shape[1] - 1
+    best = np.maximum.reduce(np.matmul(_parts(last + 1, log_pmf.dtype), log_pmf), axis=-1)
+    return best[:, :last] + best[:, last:-1] - best[:, -1:]
 
 
-@lru_cache(maxsize=8)
-def _splits(window: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Constants of `feature_change` by number of views present: a table row for each of 0 ... window.
+@lru_cache(maxsize=16)
+def _parts(window: int, kind: np.dtype[Any]) -> np.ndarray:
+    """What to multiply views by for their sums before each split, after it, and of all.  [2 w - 1, w]"""
+    before = np.tri(window - 1, window)
+    return np.concatenate([before, 1.0 - before, np.ones((1, window))]).astype(kind)
 
-    1/n1 + 1/n2  [window + 1, splits, 1];  1/n2  [splits, 1];  n1 n2 / (n1 + n2)  [window + 1, splits], which
-    is 0 where the split falls into the empty part.
+
+@lru_cache(maxsize=16)
+def _contrasts(window: int, kind: np.dtype[Any]) -> np.ndarray:
+    """What to multiply views by for sqrt(n1 n2 / (n1 + n2)) (mean1 - mean2) at each split.
+
+    A table for each number of views present, 0 ... window; zero where the split falls into the empty part.
+    [window + 1, splits, window]
     """
-    second = window - np.arange(1, window)  # views after the split
-    first = np.arange(window + 1)[:, None] - second  # views before it
-    share = np.where(first > 0, first * second / np.maximum(first + second, 1), 0.0)
-    return (1.0 / np.maximum(first, 1) + 1.0 / second)[..., None], (1.0 / second)[:, None], share
+    table = np.zeros((window + 1, window - 1, window))
+    for filled in range(window + 1):
+        for split in range(window - filled + 1, window):
+            first, second = split - (window - filled), window - split
+            row = table[filled, split - 1]
+            row[window - filled : split], row[split:] = 1.0 / first, -1.0 / second
+            row *= np.sqrt(first * second / (first + second))
+    return table.astype(kind)
 
 
 def feature_change(features: np.ndarray, filled: np.ndarray) -> np.ndarray:
@@ -50,12 +63,8 @@ def feature_change(features: np.ndarray, filled: np.ndarray) -> np.ndarray:
     sqrt(n1 n2 / (n1 + n2)) |mean1 - mean2| with features whitened by their spread within tracks.
     features [t, w, r], filled [t] views present -> [t, w - 1]
     """
-    inverse_sum, inverse_second, share = _splits(features.shape[1])
-    before = np.add.accumulate(features, axis=1)
-    # S1/n1 - S2/n2 with S2 = S - S1
-    difference = before[:, :-1] * inverse_sum[filled] - before[:, -1:] * inverse_second
-    squares = np.einsum("tkr,tkr->tk", difference, difference)
-    return np.sqrt(np.minimum(squares, MOST_SPREAD) * share[filled])
+    contrasts = _contrasts(features.shape[1], features.dtype)[filled]
+    return np.sqrt(np.minimum(row_norms(np.matmul(contrasts, features)), MOST_SPREAD))
 
 
 def switch_statistic(

@@ -20,14 +20,29 @@ HOLD = 5  # views for which an identity switch stays visible after the track beg
 
 def rates(settings: FusionSettings) -> np.ndarray:
     """The false-alarm rate of each reason, in the order of REASONS.  [reasons], read-only"""
-    return _array(settings.ood_false_alarm, settings.switch_false_alarm, settings.disagreement_false_alarm)
+    return _limits(*_numbers(settings))[0]
+
+
+def thresholds(settings: FusionSettings) -> dict[str, float]:
+    """The false-alarm rate of each reason, by name."""
+    return dict(zip(REASONS, _numbers(settings), strict=True))
+
+
+def _numbers(settings: FusionSettings) -> tuple[float, float, float]:
+    return (
+        float(settings.ood_false_alarm),
+        float(settings.switch_false_alarm),
+        float(settings.disagreement_false_alarm),
+    )
 
 
 @lru_cache(maxsize=8)  # asked for several times a frame
-def _array(*numbers: float) -> np.ndarray:
-    array = np.array(numbers)
-    array.flags.writeable = False
-    return array
+def _limits(*numbers: float) -> tuple[np.ndarray, np.ndarray]:
+    """The rates, and the largest share at which each reason could hold at all.  2 x [reasons]"""
+    rate = np.array(numbers)
+    highest = np.maximum(HYSTERESIS * rate, RAREST)
+    rate.flags.writeable = highest.flags.writeable = False
+    return rate, highest
 
 
 def raised_reasons(
@@ -40,8 +55,9 @@ def raised_reasons(
     settles instead of trying again.
     views [t] fused so far, warned [t, reasons] bool as of the last view -> [t, reasons] bool
     """
-    rate, shares = rates(settings), findings.shares
-    possible = shares <= np.maximum(HYSTERESIS * rate, RAREST)  # no limit below is higher
+    rate, highest = _limits(*_numbers(settings))
+    shares = findings.shares
+    possible = shares <= highest  # no limit below is higher
     if not np.count_nonzero(possible):  # most frames end here
         return possible
     limit = np.where(warned, HYSTERESIS, 1.0) * rate

@@ -10,7 +10,9 @@ import numpy as np
 from lla_fusion_ros.bounds import bounded
 from lla_fusion_ros.errors import BundleError
 from lla_fusion_ros.fusion.measure import posterior_under
+from lla_fusion_ros.once import once
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.products import last_axis_mean, row_norms
 from lla_fusion_ros.warnings import scores
 from lla_fusion_ros.warnings.alarm import AlarmTable
 from lla_fusion_ros.warnings.sums import TrackSums
@@ -50,7 +52,7 @@ LOGARITHMIC = np.array([name in FLOOR_OF for name in SCORES])
 FLOORS = np.array([FLOOR_OF.get(name, 0.0) for name in SCORES])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: `once` keeps its value in the instance
 class FeatureSpace:
     """Where the features of known objects lie (k classes, r directions, b remembered tracks).
 
@@ -69,6 +71,11 @@ class FeatureSpace:
     middle: np.ndarray
     residual: np.ndarray
     projection: np.ndarray
+
+    @once
+    def centre_norms(self) -> np.ndarray:
+        """Squared lengths of the centres.  [networks, k]"""
+        return row_norms(self.centres)
 
     def project(self, features: np.ndarray) -> np.ndarray:
         """[t, networks, D] -> [t, r]"""
@@ -114,7 +121,7 @@ class WarningModel:
     def ood_score(self, columns: np.ndarray) -> np.ndarray:
         """Log-odds of being an outlier; large is alarming.  [t, scores] -> [t]"""
         standard = bounded((columns - self.center) / self.scale, 8.0)
-        return self.intercept + standard @ self.coefficients
+        return self.intercept + standard.dot(self.coefficients)
 
     def check(self, networks: int, features: int) -> None:
         """Refuse a model whose parts do not fit each other or the ensemble, before it meets a frame."""
@@ -200,12 +207,12 @@ def score_columns(
         "information": information,
         "energy": -means.signs[:, 1],
         "neighbours": scores.neighbour_distance(space.bank, scores.unit_features(plain, norms)),
-        "mahalanobis": scores.class_distance(plain, space.whitening, space.centres),
+        "mahalanobis": scores.class_distance(plain, space.whitening, space.centres, space.centre_norms),
         "residual": scores.residual_norm(plain, space.middle, space.residual),
-        "disagreement": means.signs[:, 2],
+        "disagreement": means.signs[:, 3],
         "view_entropy": means.signs[:, 0],
-        "feature_norm": np.log(np.maximum(norms, 1e-6)).mean(axis=1, dtype=np.float64),
-        "view_norm": means.signs[:, 3],
+        "feature_norm": last_axis_mean(np.log(np.maximum(norms, 1e-6)).astype(np.float64)),
+        "view_norm": means.signs[:, 2],
         "top_logit": -means.logits.max(axis=1),
         "variance": variance[np.arange(len(top)), top],
         "length": np.maximum(means.count, 1.0),

@@ -89,7 +89,7 @@ class Monitor:
         self, sums: TrackSums, recent: RecentViews, views: MeasuredViews, camera: int, stamp: int
     ) -> tuple[TrackSums, RecentViews]:
         """The state after one more view of each track."""
-        projected = views.bounded_features.reshape(len(views), len(self._projection)) @ self._projection
+        projected = views.bounded_features.reshape(len(views), len(self._projection)).dot(self._projection)
         near = bounded(projected, LARGEST_PROJECTION)
         pushed = recent.pushed(log_likelihood(views.mean_pmf), near, camera, stamp)
         return add(sums, TrackSums.one(views)), pushed
@@ -108,7 +108,7 @@ class Monitor:
         model = self.model
         switch = switch_statistic(recent.log_pmf, recent.features, recent.filled, model.feature_weight)
         consistency = model.switch.share(switch)
-        if not recent.camera.any():  # the first camera alone, the most common case
+        if not np.count_nonzero(recent.camera):  # the first camera alone, the most common case
             return consistency, np.ones(len(consistency))
         newest = recent.stamp.max(axis=1, initial=0)
         together = recent.present() & (recent.stamp >= newest[:, None] - self._span)

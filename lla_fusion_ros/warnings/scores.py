@@ -11,6 +11,7 @@ import numpy as np
 from lla_fusion_ros.bounds import bounded
 from lla_fusion_ros.pmf import entropy, max_shift, normal_points
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.products import last_axis_mean, last_axis_sum, row_norms, weighted_sum
 
 TINY = 1e-9
 LARGEST_FEATURE = 1e12  # far beyond any network's features; its square is finite in single precision
@@ -38,10 +39,10 @@ def laplace_information(logits: np.ndarray, variance: np.ndarray, samples: int =
     deviations = np.sqrt(variance)[:, None, :] * normal_points(samples, logits.shape[1])
     z = max_shift(logits[:, None, :] + deviations)  # [t, samples, m]
     powers = np.exp(z)
-    total = np.add.reduce(powers, axis=-1)
-    entropies = np.log(total) - np.einsum("tsm,tsm->ts", powers, z) / total
-    mean = np.einsum("tsm,ts->tm", powers, 1.0 / (samples * total))
-    return np.maximum(entropy(mean) - np.add.reduce(entropies, axis=1) / samples, 0.0)
+    total = last_axis_sum(powers)
+    entropies = np.log(total) - last_axis_sum(powers * z) / total
+    mean = weighted_sum((1.0 / samples) / total, powers)
+    return np.maximum(entropy(mean) - last_axis_mean(entropies), 0.0)
 
 
 def plain_features(features: np.ndarray) -> np.ndarray:
@@ -49,13 +50,12 @@ def plain_features(features: np.ndarray) -> np.ndarray:
 
     Distances need no more digits, and the products are several times as fast.  [t, c, D] -> [t, c, d]
     """
-    plain = np.empty((*features.shape[:2], features.shape[2] - 1), np.float32)
-    return bounded(features[..., :-1], LARGEST_FEATURE, out=plain)
+    return bounded(features[..., :-1], LARGEST_FEATURE).astype(np.float32)
 
 
 def lengths(plain: np.ndarray) -> np.ndarray:
     """Norm of each network's features.  [t, c, d] -> [t, c]"""
-    return np.sqrt(np.einsum("tcd,tcd->tc", plain, plain))
+    return np.sqrt(row_norms(plain))
 
 
 def unit_features(plain: np.ndarray, norms: np.ndarray) -> np.ndarray:
@@ -67,22 +67,24 @@ def unit_features(plain: np.ndarray, norms: np.ndarray) -> np.ndarray:
 
 def neighbour_distance(bank: np.ndarray, unit: np.ndarray, neighbours: int = 5) -> np.ndarray:
     """Mean cosine distance to the nearest features of known tracks.  bank [b, c d], unit [t, c d] -> [t]"""
-    similarity = unit.astype(bank.dtype, copy=False) @ bank.T
+    similarity = unit.astype(bank.dtype, copy=False).dot(bank.T)
     neighbours = min(neighbours, len(bank))
     similarity.partition(len(bank) - neighbours, axis=1)
-    return 1.0 - similarity[:, len(bank) - neighbours :].mean(axis=1, dtype=np.float64)
+    return 1.0 - last_axis_mean(similarity[:, len(bank) - neighbours :].astype(np.float64))
 
 
-def class_distance(plain: np.ndarray, whitening: np.ndarray, centres: np.ndarray) -> np.ndarray:
+def class_distance(
+    plain: np.ndarray, whitening: np.ndarray, centres: np.ndarray, centre_norms: np.ndarray
+) -> np.ndarray:
     """Mahalanobis distance to the nearest class, mean over networks.
 
-    plain [t, c, d], whitening of the within-class spread [c, d, d], whitened class means [c, k, d] -> [t]
+    plain [t, c, d], whitening of the within-class spread [c, d, d], whitened class means [c, k, d] and their
+    squared lengths [c, k] -> [t]
     """
     white = np.matmul(plain.swapaxes(0, 1), whitening)  # [c, t, d]
-    squares = -2.0 * np.matmul(white, centres.swapaxes(1, 2))  # [c, t, k]
-    squares += np.einsum("ckd,ckd->ck", centres, centres)[:, None, :]
-    nearest = np.minimum.reduce(squares, axis=-1) + np.einsum("ctd,ctd->ct", white, white)
-    return np.sqrt(np.maximum(nearest, 0.0)).mean(axis=0, dtype=np.float64)
+    squares = centre_norms[:, None] - 2.0 * np.matmul(white, centres.swapaxes(1, 2))  # [c, t, k]
+    nearest = np.minimum.reduce(squares, axis=-1) + row_norms(white)
+    return _mean_root(np.maximum(nearest, 0.0))
 
 
 def residual_norm(plain: np.ndarray, middle: np.ndarray, residual: np.ndarray) -> np.ndarray:
@@ -91,4 +93,9 @@ def residual_norm(plain: np.ndarray, middle: np.ndarray, residual: np.ndarray) -
     plain [t, c, d], middle [c, d], residual basis [c, d, r] -> [t]
     """
     outside = np.matmul((plain - middle).swapaxes(0, 1), residual)  # [c, t, r]
-    return np.sqrt(np.einsum("ctr,ctr->ct", outside, outside)).mean(axis=0, dtype=np.float64)
+    return _mean_root(row_norms(outside))
+
+
+def _mean_root(squares: np.ndarray) -> np.ndarray:
+    """The mean over networks of the lengths whose squares these are.  [c, t] -> [t]"""
+    return last_axis_mean(np.sqrt(squares.T).astype(np.float64))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from lla_fusion_ros.fusion.base import grown, place_of, put_rows, state_bytes, take_rows
+from lla_fusion_ros.fusion.base import grown, put_rows, state_bytes, take_rows
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.settings import FusionSettings
 from lla_fusion_ros.views import Views
-from lla_fusion_ros.warnings.judge import HOLD, LIFE, levels, raised_reasons, rates
+from lla_fusion_ros.warnings.judge import HOLD, LIFE, levels, raised_reasons, thresholds
 from lla_fusion_ros.warnings.model import WarningModel
 from lla_fusion_ros.warnings.monitor import Findings, Monitor
 from lla_fusion_ros.warnings.verdict import CAMERA_DISAGREEMENT, IDENTITY_SWITCH, REASONS, Verdicts
@@ -17,7 +17,8 @@ from lla_fusion_ros.warnings.verdict import CAMERA_DISAGREEMENT, IDENTITY_SWITCH
 SWITCH, DISAGREEMENT = REASONS.index(IDENTITY_SWITCH), REASONS.index(CAMERA_DISAGREEMENT)
 NOTHING = np.zeros((0, len(REASONS)), bool)
 NOBODY = np.zeros(0, np.intp)
-UNKNOWN = (0.0, 0.0, 1.0)  # information, ood_score, familiarity of a track not yet asked about
+UNKNOWN = (0.0, 0.0, 1.0, 0.0)  # information, ood_score, familiarity, views of a track not yet asked about
+ASKED = 3  # the column of the views
 
 
 def _patience() -> np.ndarray:
@@ -43,8 +44,8 @@ class Watch:
         self._warned = np.zeros((rows, len(REASONS)), bool)
         self._hold = np.zeros(rows, np.int64)  # further views for which a switch stays visible
         self._states: tuple = () if self._monitor is None else self._monitor.initial(rows)
-        self._strangeness = np.tile(UNKNOWN, (rows, 1))  # as of the last time each track was asked about
-        self._asked = np.zeros(rows)  # its number of views then
+        # as of the last time each track was asked about, and its number of views then.  [rows, 4]
+        self._strangeness = np.tile(UNKNOWN, (rows, 1))
         self._findings = Findings.nothing(0)
         self._raised = NOTHING
 
@@ -61,7 +62,6 @@ class Watch:
         self._warned = np.concatenate([self._warned, np.zeros((extra, len(REASONS)), bool)])
         self._hold = np.concatenate([self._hold, np.zeros(extra, np.int64)])
         self._strangeness = np.concatenate([self._strangeness, np.tile(UNKNOWN, (extra, 1))])
-        self._asked = np.concatenate([self._asked, np.zeros(extra)])
         if self._monitor is not None:
             empty = self._monitor.initial(extra)
             self._states = tuple(grown(s, e) for s, e in zip(self._states, empty, strict=True))
@@ -71,7 +71,6 @@ class Watch:
         self._warned[rows] = False
         self._hold[rows] = 0
         self._strangeness[rows] = UNKNOWN
-        self._asked[rows] = 0
         if self._monitor is not None:
             for state, empty in zip(self._states, self._monitor.initial(len(rows)), strict=True):
                 put_rows(state, rows, empty)
@@ -79,6 +78,7 @@ class Watch:
     def observe(
         self,
         rows: np.ndarray,
+        place: np.ndarray | slice,
         views: MeasuredViews,
         camera: int,
         stamp: int,
@@ -87,10 +87,10 @@ class Watch:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Take in one view of each row; which begin anew now, and whose warning ended.  2 x [n] bool
 
+        `place` are the rows again, as a slice where they follow each other.
         Where cameras disagree, the newest view is one side of a contradiction, not a new object: to begin
         anew with it would show its class as if there were no other.
         """
-        place = place_of(rows)
         before, left = self._warned[place], self._hold[place]
         if self._monitor is None or not settings.warnings:
             self._findings, raised = Findings.nothing(len(rows)), np.zeros_like(before)
@@ -135,28 +135,27 @@ class Watch:
             cameras=cameras,
             level=levels(self._raised, found.shares, settings),
             raised=self._raised,
-            thresholds=dict(zip(REASONS, rates(settings).tolist(), strict=True)),
+            thresholds=thresholds(settings),
         )
 
     def _take_in(self, place: np.ndarray | slice, views: MeasuredViews, camera: int, stamp: int) -> None:
         assert self._monitor is not None
-        sums, recent = (take_rows(state, place) for state in self._states)
-        parts = self._monitor.update(sums, recent, views, camera, stamp)
-        for state, part in zip(self._states, parts, strict=True):
-            put_rows(state, place, part)
+        all_sums, all_recent = self._states
+        sums, recent = self._monitor.update(
+            take_rows(all_sums, place), take_rows(all_recent, place), views, camera, stamp
+        )
+        put_rows(all_sums, place, sums)
+        put_rows(all_recent, place, recent)
         strangeness = self._strangeness[place]
-        asked = self._asked[place]
-        about = _to_ask(parts[0].count, asked)
+        about = _to_ask(sums.count, strangeness[:, ASKED])
         if len(about):
-            strangeness[about] = self._monitor.strangeness(
-                parts[0] if len(about) == len(views) else take_rows(parts[0], about)
-            )
+            asked = sums if len(about) == len(views) else take_rows(sums, about)
+            strangeness[about, :ASKED] = self._monitor.strangeness(asked)
+            strangeness[about, ASKED] = asked.count
             self._strangeness[place] = strangeness
-            asked[about] = parts[0].count[about]
-            self._asked[place] = asked
         table = np.empty((len(views), 5))
-        table[:, :3] = strangeness
-        table[:, 3], table[:, 4] = self._monitor.contradiction(parts[1])
+        table[:, :3] = strangeness[:, :ASKED]
+        table[:, 3], table[:, 4] = self._monitor.contradiction(recent)
         self._findings = Findings(table)
 
     def _begin_with(self, rows: np.ndarray, views: Views, camera: int, stamp: int) -> None:
@@ -166,7 +165,7 @@ class Watch:
         parts = self._monitor.update(*self._monitor.initial(len(rows)), checked, camera, stamp)
         for state, part in zip(self._states, parts, strict=True):
             put_rows(state, rows, part)
-        self._asked[rows] = 0
+        self._strangeness[rows, ASKED] = 0
 
 
 def _to_ask(views: np.ndarray, asked: np.ndarray) -> np.ndarray:
@@ -175,7 +174,7 @@ def _to_ask(views: np.ndarray, asked: np.ndarray) -> np.ndarray:
     To ask about one costs nearly as much as about all: where one is due, those that have waited half their
     time come along. From then on they are due together, and most frames ask about none.
     """
-    age, patience = views - asked, np.take(PATIENCE, views.astype(np.int64), mode="clip")
+    age, patience = views - asked, PATIENCE.take(views.astype(np.intp), mode="clip")
     if not np.count_nonzero(age >= patience):
         return NOBODY
     return (2 * age >= patience).nonzero()[0]

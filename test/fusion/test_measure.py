@@ -83,10 +83,12 @@ def test_a_number_that_is_not_finite_is_found_wherever_it_stands(field, bad) -> 
             measured(Views(**arrays), POSTERIOR)
 
 
-def test_huge_but_finite_numbers_are_bounded() -> None:
+@pytest.mark.filterwarnings("error")
+def test_huge_but_finite_numbers_are_bounded_without_a_warning() -> None:
     huge = views(3, np.float64, logit=1e307, feature=1e200)
     assert huge.shifted.min() >= LOWEST_LOGIT
-    assert np.isfinite(huge.feature_norm).all() and np.isfinite(huge.laplace_variance).all()
+    assert np.isfinite(huge.signs).all() and np.isfinite(huge.laplace_variance).all()
+    assert np.isfinite(huge.top_variance(1.0)).all()
 
 
 @pytest.mark.parametrize("rows", [[3], [3, 4], [2, 3, 4, 5], [5, 4], [1, 3], [0, 2, 1, 3], []])

@@ -7,6 +7,7 @@ import pytest
 from scipy.spatial.distance import mahalanobis
 
 from lla_fusion_ros.pmf import monte_carlo, mutual_information
+from lla_fusion_ros.products import row_norms
 from lla_fusion_ros.warnings import scores
 from support.tiny_posterior import make_posterior, make_views
 
@@ -70,7 +71,7 @@ def test_absurd_features_keep_every_distance_finite() -> None:
     assert np.isfinite(scores.lengths(plain)).all()
     assert np.isfinite(scores.unit_features(plain, scores.lengths(plain))).all()
     square = np.broadcast_to(np.eye(3, dtype=np.float32), (2, 3, 3))
-    assert np.isfinite(scores.class_distance(plain, square, square)).all()
+    assert np.isfinite(scores.class_distance(plain, square, square, row_norms(square))).all()
     assert np.isfinite(scores.residual_norm(plain, np.zeros((2, 3), np.float32), square)).all()
 
 
@@ -82,7 +83,8 @@ def test_class_distance_is_the_mahalanobis_distance_to_the_nearest_class() -> No
     expected = [
         min(mahalanobis(row[0, :-1], mean, np.linalg.inv(covariance)) for mean in means) for row in probe
     ]
-    found = scores.class_distance(probe[..., :-1], whitening[None], (means @ whitening)[None])
+    centres = (means @ whitening)[None]
+    found = scores.class_distance(probe[..., :-1], whitening[None], centres, row_norms(centres))
     np.testing.assert_allclose(found, expected)
 
 
