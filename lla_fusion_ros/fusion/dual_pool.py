@@ -14,7 +14,7 @@ from lla_fusion_ros.fusion.quality import quality
 from lla_fusion_ros.fusion.reliability import LARGEST_LOG_WEIGHT, SIGNS
 from lla_fusion_ros.pmf import max_shift
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.products import last_axis_sum
+from lla_fusion_ros.products import last_axis_sum, weighted_sum
 
 LARGEST_TRUST = 3.0  # no view speaks for a pool more than e^3 times as sure, or as unsure, as a standard one
 MOST_LEARNED = np.array([LARGEST_LOG_WEIGHT, LARGEST_LOG_WEIGHT, LARGEST_TRUST])
@@ -108,8 +108,8 @@ class DualPool(SumFuser):
         # What a track's numbers of views and weights make of its scores: powers of them, added as logarithms.
         self._powers = np.array([[value["alpha"], 0.0], [0.0, 0.0], [0.0, value["a"] - 1.0]])
         self._scale = np.array([-np.log(value["temperature"]), -value["b"]])
-        self._spreads = np.array([1.0, value["spread"]]).reshape(2, 1, 1)
-        self._shares = np.array([1.0 - value["lapse"], value["lapse"]]).reshape(2, 1, 1)
+        self._spreads = np.array([[1.0], [value["spread"]]])
+        self._shares = np.array([1.0 - value["lapse"], value["lapse"]])
 
     def _vector(self, key: str, default: np.ndarray) -> np.ndarray:
         vector = self.vector.get(key, default)
@@ -151,6 +151,5 @@ class DualPool(SumFuser):
         scores *= factors[:, :1]
         scores += log * factors[:, 1:]
         # softmax of the scores and of spread times them, in one go: both have their largest at 0
-        powers = np.exp(self._spreads * max_shift(scores))  # [2, t, m]
-        powers *= self._shares / last_axis_sum(powers)[..., None]
-        return powers[0] + powers[1]
+        powers = np.exp(self._spreads * max_shift(scores)[:, None])  # [t, 2, m]
+        return weighted_sum(self._shares / last_axis_sum(powers), powers)
