@@ -139,7 +139,7 @@ class FusionEngine:
             views = measured(views.take(admission.kept), self._posterior)
         rows = admission.rows
         pmf = self._fuse(admission.place, views)
-        seen = self._store.views(admission.place)
+        seen = self._store.views(rows)
         total = last_axis_sum(seen)
         switched, ended = self._observe(admission, views, observation, total)
         restarted: tuple[TrackKey, ...] = ()

@@ -72,14 +72,16 @@ class _Track:
         first: the stamp that its age counts from.
         newest: its newest stamp.
         recent: stamp and column of the camera of its last views; empty before the first.
+        views: how many views of each camera were fused.
     """
 
-    __slots__ = ("first", "key", "newest", "recent", "row")
+    __slots__ = ("first", "key", "newest", "recent", "row", "views")
 
     def __init__(self, key: TrackKey, row: int) -> None:
         self.key = key
         self.row = row
         self.first = self.newest = 0
+        self.views: list[int] = []
         self.recent: deque[tuple[int, int]] = deque(maxlen=REMEMBERED)
 
     def refusal(self, view: tuple[int, int]) -> str:
@@ -99,7 +101,6 @@ class TrackStore:
         self._index: dict[tuple[str, str], _Track] = {}  # by the fields of the key, which is equal to them
         self._tracks: list[_Track | None] = [None] * self.allocated  # by row
         self._free = list(range(self.allocated - 1, -1, -1))
-        self._views = np.zeros((self.allocated, 0), np.int64)  # [rows, cameras]
         self._oldest_newest = 0  # no track's newest view is older than this
         self._clock = MessageClock(0, 1)
         self._settings = settings
@@ -145,25 +146,24 @@ class TrackStore:
         column = self._column(camera)
         kept, rows, fresh = self._note(named, column, stamp, dropped)
         place = place_of(rows)
-        if np.count_nonzero(fresh):
-            self._views[rows[fresh]] = 0
-        self._views[place, column] += 1
         return Admission(kept, rows, place, fresh, tuple(removed), dict(dropped), judgement == "jump")
 
     def restart(self, rows: np.ndarray, camera: str) -> None:
         """The tracks of these rows begin anew with their newest view, which came from `camera`."""
+        column = self._column(camera)
         for track in self._of(rows):
             track.first = track.newest
-        self._views[rows] = 0
-        self._views[rows, self._column(camera)] = 1
+            track.views = [0] * len(self.cameras)
+            track.views[column] = 1
 
     def keys(self, rows: np.ndarray) -> list[TrackKey]:
         """The names of the tracks of these rows."""
         return [track.key for track in self._of(rows)]
 
-    def views(self, place: np.ndarray | slice) -> np.ndarray:
+    def views(self, rows: np.ndarray) -> np.ndarray:
         """Views fused so far.  [rows, cameras] in the order of `cameras`"""
-        return self._views[place].copy()
+        seen = [track.views for track in self._of(rows)]
+        return np.array(seen, np.int64).reshape(len(seen), len(self.cameras))  # also where there are none
 
     def camera_index(self, camera: str) -> int:
         """The column of a camera in `views`."""
@@ -216,7 +216,6 @@ class TrackStore:
 
     def _grow(self) -> None:
         extra = self.allocated  # doubling: growth costs a constant per track in the long run
-        self._views = np.concatenate([self._views, np.zeros_like(self._views)])
         self._free = list(range(self.allocated + extra - 1, self.allocated - 1, -1)) + self._free
         self._tracks += [None] * extra
         self.allocated += extra
@@ -224,7 +223,8 @@ class TrackStore:
     def _column(self, camera: str) -> int:
         if camera not in self.cameras:
             self.cameras.append(camera)
-            self._views = np.concatenate([self._views, np.zeros((self.allocated, 1), np.int64)], axis=1)
+            for track in self._living():
+                track.views.append(0)
         return self.cameras.index(camera)
 
     def _note(
@@ -243,6 +243,8 @@ class TrackStore:
             begins = not track.recent or track.first < oldest_first
             if begins:
                 track.first = stamp
+                track.views = [0] * len(self.cameras)
+            track.views[column] += 1
             track.recent.append(view)
             kept.append(position)
             rows.append(track.row)
