@@ -45,7 +45,7 @@ class MeasuredViews(Views):
     _sums: np.ndarray  # of the shifted logits over classes.  [t, c]
 
     def __init__(self, views: Views, posterior: EnsemblePosterior) -> None:
-        views.check_shapes(posterior.networks, posterior.classes, posterior.features)
+        views.check_shapes(*posterior.factors.shape[:3])
         if views.variance is not None:
             _check_variance(views)
         logits, features = views.logits, np.asarray(views.features, np.float64)
@@ -144,26 +144,16 @@ class MeasuredViews(Views):
 
     @once
     def signs(self) -> np.ndarray:
-        """entropy, energy, feature_norm and disagreement side by side.  [t, 4]"""
+        """entropy, energy, ln |phi| and disagreement side by side.  [t, 4]
+
+        The energy is the log-sum-exp of the mean-centred logits, large for a sure view; it and ln |phi| are
+        means over networks. The disagreement is the mutual information between class and network: H of the
+        mean pmf minus the mean H.
+        """
         signs = self._means.copy()
         signs[:, 0] = self.entropy
         np.maximum(signs[:, 3] + self.entropy, 0.0, out=signs[:, 3])
         return signs
-
-    @property
-    def energy(self) -> np.ndarray:
-        """log-sum-exp of the mean-centred logits, mean over networks: large for a sure view.  [t]"""
-        return self.signs[:, 1]
-
-    @property
-    def feature_norm(self) -> np.ndarray:
-        """ln of the norm of the features, mean over networks.  [t]"""
-        return self.signs[:, 2]
-
-    @property
-    def disagreement(self) -> np.ndarray:
-        """Mutual information between class and network: H of the mean minus mean H.  [t]"""
-        return self.signs[:, 3]
 
     @once
     def top(self) -> np.ndarray:

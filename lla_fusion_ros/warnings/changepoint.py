@@ -23,16 +23,16 @@ def log_likelihood(pmf: np.ndarray) -> np.ndarray:
     return np.log(np.maximum(pmf, FLOOR))
 
 
-def changes(views: np.ndarray, classes: int, filled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def changes(views: np.ndarray, classes: int, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """What speaks for a change after view k: of the class, of the features.  2 x [t, w - 1]
 
     The first is the GLR max_y before + max_y after - max_y all, the second the distance of the mean features
     before and after in standard errors, sqrt(n1 n2 / (n1 + n2)) |mean1 - mean2| with features whitened by
     their spread within tracks.
-    views [t, w, m + r]: log-likelihoods of the classes, then features; filled [t] views present
+    views [t, w, m + r]: log-likelihoods of the classes, then features; count [t] int: views so far
     """
     window, splits = views.shape[1], views.shape[1] - 1
-    compared = np.matmul(_parts(window, views.dtype).take(filled, axis=0), views)  # one product for both
+    compared = np.matmul(_parts(window, views.dtype).take(count, axis=0, mode="clip"), views)
     best = np.maximum.reduce(compared[:, : 2 * splits + 1, :classes], axis=-1)
     squares = row_norms(compared[:, 2 * splits + 1 :, classes:])
     of_class = best[:, :splits] + best[:, splits:-1] - best[:, -1:]
@@ -59,12 +59,10 @@ def _parts(window: int, kind: np.dtype[Any]) -> np.ndarray:
     return np.concatenate([every, contrasts], axis=1).astype(kind)
 
 
-def switch_statistic(
-    views: np.ndarray, classes: int, filled: np.ndarray, feature_weight: float
-) -> np.ndarray:
+def switch_statistic(views: np.ndarray, classes: int, count: np.ndarray, feature_weight: float) -> np.ndarray:
     """The strongest sign of a switch over all splits: class GLR + feature_weight * feature change.  [t]
 
     The arguments are those of `changes`.
     """
-    of_class, of_features = changes(views, classes, filled)
+    of_class, of_features = changes(views, classes, count)
     return np.maximum.reduce(of_class + feature_weight * of_features, axis=1)

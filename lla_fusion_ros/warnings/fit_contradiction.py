@@ -96,7 +96,7 @@ def _statistics(
     for step in range(last):
         recent = recent.pushed(evidence[:, step], projected[:, step], 0, 0)
         if step + 1 >= first:
-            both = np.stack(changes(recent.views, evidence.shape[2], recent.filled), axis=1)
+            both = np.stack(changes(recent.views, evidence.shape[2], recent.count), axis=1)
             both[steps <= step] = -np.inf
             out.append(both)
     return np.stack(out)

@@ -106,7 +106,7 @@ class Monitor:
     def contradiction(self, recent: RecentViews) -> np.ndarray:
         """consistency and agreement side by side.  [t, 2]"""
         model, classes = self.model, self.posterior.classes
-        switch = switch_statistic(recent.views, classes, recent.filled, model.feature_weight)
+        switch = switch_statistic(recent.views, classes, recent.count, model.feature_weight)
         found = np.empty((len(switch), 2))
         found[:, 0] = model.switch.share(switch)
         if not np.count_nonzero(recent.camera):  # the first camera alone, the most common case

@@ -14,13 +14,13 @@ class RecentViews:
     """A shift register, the newest view last; a state like those of the fusers. Empty places are zeros.
 
     Attributes:
-        filled: views present.                              [tracks] int
+        count: views so far, also those that have left.     [tracks] int
         views: evidence of each view for the classes, then its projected features.
             [tracks, WINDOW, classes + projected] float32
         origin: camera of each view, its time in nanoseconds.   [tracks, WINDOW, 2] int
     """
 
-    filled: np.ndarray
+    count: np.ndarray
     views: np.ndarray
     origin: np.ndarray
 
@@ -49,11 +49,11 @@ class RecentViews:
         views[:, -1, :classes] = log_pmf
         views[:, -1, classes:] = features
         origin[:, -1] = camera, stamp
-        return RecentViews(np.minimum(self.filled + 1, WINDOW), views, origin)
+        return RecentViews(self.count + 1, views, origin)
 
     def present(self) -> np.ndarray:
         """Which places hold a view.  [tracks, WINDOW] bool"""
-        return np.arange(WINDOW) >= WINDOW - self.filled[:, None]
+        return np.arange(WINDOW) >= WINDOW - self.count[:, None]
 
 
 def _shifted(register: np.ndarray) -> np.ndarray:

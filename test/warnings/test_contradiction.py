@@ -64,7 +64,7 @@ def test_empty_places_of_the_window_are_no_change() -> None:
     recent = RecentViews.zeros(1, 4, 2)
     for seed in range(3):
         recent = recent.pushed(random_evidence(1, 7), np.ones((1, 2)), 0, seed)
-    assert switch_statistic(recent.views, 4, recent.filled, 1.0)[0] == pytest.approx(0.0, abs=1e-5)
+    assert switch_statistic(recent.views, 4, recent.count, 1.0)[0] == pytest.approx(0.0, abs=1e-5)
 
 
 def test_the_window_keeps_the_newest_views_last() -> None:
