@@ -14,6 +14,7 @@ from lla_fusion_ros.fusion.base import Fuser, grown, put_rows, state_bytes, take
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured, zero_views
 from lla_fusion_ros.pmf import entropy
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.products import last_axis_sum
 from lla_fusion_ros.settings import FusionSettings
 from lla_fusion_ros.tracks import Admission, TrackKey, TrackStore
 from lla_fusion_ros.views import Views
@@ -138,8 +139,8 @@ class FusionEngine:
             views = measured(views.take(admission.kept), self._posterior)
         rows = admission.rows
         pmf = self._fuse(admission.place, views)
-        seen = self._store.views(admission.place)
-        total = np.add.reduce(seen, axis=1)
+        seen = self._store.views(rows)
+        total = last_axis_sum(seen)
         switched, ended = self._observe(admission, views, observation, total)
         restarted: tuple[TrackKey, ...] = ()
         if np.count_nonzero(switched):

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import ndtri, xlogy
 
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.products import last_axis_sum
+from lla_fusion_ros.products import constant, last_axis_sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def square_root(covariance: np.ndarray) -> np.ndarray:
 
 def entropy(pmf: np.ndarray) -> np.ndarray:
     """-sum p ln p in nats (eq. entropy_fm).  [..., classes] -> [...]"""
-    return -last_axis_sum(xlogy(pmf, pmf))
+    return xlogy(pmf, pmf).dot(constant(pmf.shape[-1], -1.0, pmf.dtype))
 
 
 def mutual_information(cloud: Cloud) -> np.ndarray:

@@ -17,8 +17,9 @@ Every drop is counted with its reason.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+import heapq
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,7 +30,7 @@ from lla_fusion_ros.fusion.base import place_of
 from lla_fusion_ros.settings import FusionSettings
 
 SECOND = 1_000_000_000
-REMEMBERED = 32  # views whose stamps a track keeps to recognise duplicates; a power of two
+REMEMBERED = 32  # views that a track keeps the stamps and cameras of to recognise duplicates
 LONGEST_ID = 256
 FIRST_ROWS = 64
 
@@ -64,23 +65,43 @@ class Admission:
     jumped: bool
 
 
+class _Track:
+    """What the store knows of one track: plain numbers, as a frame mostly has few tracks.
+
+    Attributes:
+        first: the stamp that its age counts from.
+        newest: its newest stamp.
+        recent: stamp and column of the camera of its last views; empty before the first.
+        views: how many views of each camera were fused.
+    """
+
+    __slots__ = ("first", "key", "newest", "recent", "row", "views")
+
+    def __init__(self, key: TrackKey, row: int) -> None:
+        self.key = key
+        self.row = row
+        self.first = self.newest = 0
+        self.views: list[int] = []
+        self.recent: deque[tuple[int, int]] = deque(maxlen=REMEMBERED)
+
+    def refusal(self, view: tuple[int, int]) -> str:
+        """Why a view out of order may not be fused; empty where it may."""
+        if view in self.recent:
+            return "duplicate"
+        full = len(self.recent) == REMEMBERED
+        return "late" if full and view[0] < min(stamp for stamp, _ in self.recent) else ""
+
+
 class TrackStore:
     """Rows of tracks. `allocated` is the number of rows that the state arrays must have."""
 
     def __init__(self, settings: FusionSettings) -> None:
         self.allocated = min(FIRST_ROWS, settings.capacity)
         self.cameras: list[str] = []
-        self._index: dict[TrackKey, int] = {}
-        self._key: list[TrackKey | None] = [None] * self.allocated
+        self._index: dict[tuple[str, str], _Track] = {}  # by the fields of the key, which is equal to them
+        self._tracks: list[_Track | None] = [None] * self.allocated  # by row
         self._free = list(range(self.allocated - 1, -1, -1))
-        self._first = np.zeros(self.allocated, np.int64)
-        self._newest = np.zeros(self.allocated, np.int64)
-        self._used = np.zeros(self.allocated, bool)
-        self._views = np.zeros((self.allocated, 0), np.int64)  # [rows, cameras]
-        self._stamps = np.zeros((self.allocated, REMEMBERED), np.int64)  # 0: nothing
-        self._stamp_camera = np.zeros((self.allocated, REMEMBERED), np.int16)
         self._oldest_newest = 0  # no track's newest view is older than this
-        self._seen = np.zeros(self.allocated, np.int64)  # views ever, also the place in the ring of stamps
         self._clock = MessageClock(0, 1)
         self._settings = settings
         self.configure(settings)
@@ -96,6 +117,7 @@ class TrackStore:
         self._clock.max_lateness = round(settings.max_lateness * SECOND)
         self._clock.clock_jump = round(settings.clock_jump * SECOND)
         self._idle_timeout = round(settings.idle_timeout * SECOND)
+        self._max_age = round(settings.max_age * SECOND)
 
     @property
     def newest(self) -> int | None:
@@ -104,7 +126,7 @@ class TrackStore:
 
     def clear(self) -> None:
         """Forget all tracks and the time."""
-        self._forget(np.flatnonzero(self._used))
+        self._forget(self._living())
         self._clock.reset()
 
     def admit(self, camera: str, stamp: int, ids: Sequence[str]) -> Admission:
@@ -117,147 +139,132 @@ class TrackStore:
             nobody = np.zeros(0, np.intp)
             return Admission(nobody, nobody, nobody, np.zeros(0, bool), (), dict(dropped), False)
         if judgement == "jump":
-            removed += self._forget(np.flatnonzero(self._used))
+            removed += self._forget(self._living())
         removed += self._forget_idle()
-        keys, kept = self._keys(camera, ids, dropped)
-        keys, kept, evicted = self._make_room(keys, kept, dropped)
-        removed += evicted
-        rows = np.array([self._row(key) for key in keys], np.intp)
-        positions = np.array(kept, np.intp)
-        place = place_of(rows)
+        named = self._named(camera, ids, dropped)
+        removed += self._begin_new(named)
         column = self._column(camera)
-        if np.count_nonzero(self._newest[place] >= stamp):  # out of order, as hardly ever
-            good = self._in_time(rows, column, stamp, dropped)
-            rows, positions = rows[good], positions[good]
-            place = place_of(rows)
-        fresh = self._note(rows, place, column, stamp)
-        return Admission(positions, rows, place, fresh, tuple(removed), dict(dropped), judgement == "jump")
+        kept, rows, fresh = self._note(named, column, stamp, dropped)
+        place = place_of(rows)
+        return Admission(kept, rows, place, fresh, tuple(removed), dict(dropped), judgement == "jump")
 
     def restart(self, rows: np.ndarray, camera: str) -> None:
         """The tracks of these rows begin anew with their newest view, which came from `camera`."""
-        self._first[rows] = self._newest[rows]
-        self._views[rows] = 0
-        self._views[rows, self._column(camera)] = 1
+        column = self._column(camera)
+        for track in self._of(rows):
+            track.first = track.newest
+            track.views = [0] * len(self.cameras)
+            track.views[column] = 1
 
     def keys(self, rows: np.ndarray) -> list[TrackKey]:
         """The names of the tracks of these rows."""
-        return [key for key in (self._key[row] for row in rows) if key is not None]
+        return [track.key for track in self._of(rows)]
 
-    def views(self, place: np.ndarray | slice) -> np.ndarray:
+    def views(self, rows: np.ndarray) -> np.ndarray:
         """Views fused so far.  [rows, cameras] in the order of `cameras`"""
-        return self._views[place].copy()
+        seen = [track.views for track in self._of(rows)]
+        return np.array(seen, np.int64).reshape(len(seen), len(self.cameras))  # also where there are none
 
     def camera_index(self, camera: str) -> int:
         """The column of a camera in `views`."""
         return self._column(camera)
 
-    def _keys(
-        self, camera: str, ids: Sequence[str], dropped: dict[str, int]
-    ) -> tuple[list[TrackKey], list[int]]:
+    def _of(self, rows: np.ndarray) -> list[_Track]:
+        return [track for track in map(self._tracks.__getitem__, rows.tolist()) if track is not None]
+
+    def _living(self) -> list[_Track]:
+        """All tracks, in the order of their rows."""
+        return [track for track in self._tracks if track is not None]
+
+    def _named(self, camera: str, ids: Sequence[str], dropped: dict[str, int]) -> dict[tuple[str, str], int]:
+        """The tracks that the frame names, and where it names each; no more than there may be."""
         scope = camera if self._settings.track_id_scope == "camera" else ""
-        places: dict[TrackKey, int] = {}
+        named: dict[tuple[str, str], int] = {}
         for position, name in enumerate(ids):
-            key = TrackKey(name, scope)
+            key = (name, scope)
             if not name:
                 dropped["empty_id"] += 1
             elif len(name) > LONGEST_ID:
                 dropped["long_id"] += 1
-            elif key in places:
+            elif key in named:
                 dropped["duplicate"] += 1
             else:
-                places[key] = position
-        return list(places), list(places.values())
-
-    def _make_room(
-        self, keys: list[TrackKey], kept: list[int], dropped: dict[str, int]
-    ) -> tuple[list[TrackKey], list[int], list[tuple[TrackKey, int]]]:
-        capacity = self._settings.capacity
-        if len(keys) > capacity:
-            dropped["capacity"] += len(keys) - capacity
-            keys, kept = keys[:capacity], kept[:capacity]
-        known = [self._index[key] for key in keys if key in self._index]
-        excess = len(self._index) + len(keys) - len(known) - capacity
-        evicted: list[tuple[TrackKey, int]] = []
+                named[key] = position
+        excess = len(named) - self._settings.capacity
         if excess > 0:
-            candidates = self._used.copy()
-            candidates[known] = False
-            rows = np.flatnonzero(candidates)
-            evicted = self._forget(rows[np.argsort(self._newest[rows], kind="stable")[:excess]])
-        while len(self._free) < len(keys) - len(known):
+            dropped["capacity"] += excess
+            for key in list(named)[-excess:]:
+                del named[key]
+        return named
+
+    def _begin_new(self, named: dict[tuple[str, str], int]) -> list[tuple[TrackKey, int]]:
+        """Give those that are new a row; the tracks that had to go for them."""
+        new = [key for key in named if key not in self._index]
+        if not new:
+            return []
+        removed: list[tuple[TrackKey, int]] = []
+        excess = len(self._index) + len(new) - self._settings.capacity
+        if excess > 0:
+            others = [track for track in self._living() if track.key not in named]
+            removed = self._forget(heapq.nsmallest(excess, others, key=lambda track: track.newest))
+        while len(self._free) < len(new):
             self._grow()
-        return keys, kept, evicted
+        for key in new:
+            row = self._free.pop()
+            self._index[key] = self._tracks[row] = _Track(TrackKey(*key), row)
+        return removed
 
     def _grow(self) -> None:
         extra = self.allocated  # doubling: growth costs a constant per track in the long run
-        for name in ("_first", "_newest", "_used", "_views", "_stamps", "_stamp_camera", "_seen"):
-            array = getattr(self, name)
-            setattr(self, name, np.concatenate([array, np.zeros((extra, *array.shape[1:]), array.dtype)]))
         self._free = list(range(self.allocated + extra - 1, self.allocated - 1, -1)) + self._free
-        self._key += [None] * extra
+        self._tracks += [None] * extra
         self.allocated += extra
-
-    def _row(self, key: TrackKey) -> int:
-        row = self._index.get(key)
-        if row is None:
-            row = self._free.pop()
-            self._index[key] = row
-            self._key[row] = key
-            self._used[row] = True
-            self._first[row] = self._newest[row] = self._seen[row] = 0
-            self._views[row] = 0
-            self._stamps[row] = 0
-        return row
 
     def _column(self, camera: str) -> int:
         if camera not in self.cameras:
             self.cameras.append(camera)
-            self._views = np.concatenate([self._views, np.zeros((self.allocated, 1), np.int64)], axis=1)
+            for track in self._living():
+                track.views.append(0)
         return self.cameras.index(camera)
 
-    def _in_time(self, rows: np.ndarray, column: int, stamp: int, dropped: dict[str, int]) -> np.ndarray:
-        """Which of the rows have not had this view and can still tell.  [rows] bool"""
-        stamps = self._stamps[rows]
-        duplicate = ((stamps == stamp) & (self._stamp_camera[rows] == column)).any(axis=1)
-        forgotten = (stamps > stamp).all(axis=1)
-        if duplicate.any():
-            dropped["duplicate"] += int(duplicate.sum())
-        if forgotten.any():
-            dropped["late"] += int(forgotten.sum())
-        return ~(duplicate | forgotten)
-
-    def _note(self, rows: np.ndarray, place: np.ndarray | slice, column: int, stamp: int) -> np.ndarray:
-        """Write the view down; which rows begin anew.  [rows] bool"""
-        seen = self._seen[place]
-        fresh = seen == 0
-        if self._settings.max_age > 0:
-            fresh |= self._first[place] < stamp - self._settings.max_age * SECOND
-        if np.count_nonzero(fresh):
-            begun = rows[fresh]
-            self._first[begun] = stamp
-            self._views[begun] = 0
-        self._newest[place] = np.maximum(self._newest[place], stamp)
+    def _note(
+        self, named: dict[tuple[str, str], int], column: int, stamp: int, dropped: dict[str, int]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Write the views down that are in time: their positions, rows, and which begin anew.  3 x [kept]"""
+        view, oldest_first = (stamp, column), stamp - self._max_age if self._max_age > 0 else 0
+        kept, rows, fresh = [], [], []
+        for key, position in named.items():
+            track = self._index[key]
+            if stamp > track.newest:
+                track.newest = stamp
+            elif reason := track.refusal(view):  # out of order, as hardly ever
+                dropped[reason] += 1
+                continue
+            begins = not track.recent or track.first < oldest_first
+            if begins:
+                track.first = stamp
+                track.views = [0] * len(self.cameras)
+            track.views[column] += 1
+            track.recent.append(view)
+            kept.append(position)
+            rows.append(track.row)
+            fresh.append(begins)
         self._oldest_newest = min(self._oldest_newest, stamp)
-        ring = rows, seen & (REMEMBERED - 1)
-        self._stamps[ring] = stamp
-        self._stamp_camera[ring] = column
-        self._seen[place] = seen + 1
-        self._views[place, column] += 1
-        return fresh
+        return np.array(kept, np.intp), np.array(rows, np.intp), np.array(fresh, bool)
 
     def _forget_idle(self) -> list[tuple[TrackKey, int]]:
         assert self._clock.newest is not None
         oldest = self._clock.newest - self._idle_timeout
         if oldest <= self._oldest_newest:  # nobody can be idle, as in most frames
             return []
-        removed = self._forget((self._used & (self._newest < oldest)).nonzero()[0])
-        self._oldest_newest = int(self._newest.min(where=self._used, initial=self._clock.newest))
+        removed = self._forget([track for track in self._living() if track.newest < oldest])
+        self._oldest_newest = min((t.newest for t in self._index.values()), default=self._clock.newest)
         return removed
 
-    def _forget(self, rows: np.ndarray) -> list[tuple[TrackKey, int]]:
-        removed = [(key, int(row)) for key, row in ((self._key[row], row) for row in rows) if key is not None]
+    def _forget(self, tracks: Iterable[_Track]) -> list[tuple[TrackKey, int]]:
+        removed = [(track.key, track.row) for track in tracks]
         for key, row in removed:
             del self._index[key]
-            self._key[row] = None
+            self._tracks[row] = None
             self._free.append(row)
-        self._used[rows] = False
         return removed

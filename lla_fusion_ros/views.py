@@ -47,15 +47,15 @@ class Views:
 
     def check_shapes(self, networks: int, classes: int, features: int) -> None:
         """Refuse views that do not fit the ensemble."""
+        sizes = len(self.logits), networks
+        if self.logits.shape == (*sizes, classes) and self.features.shape == (*sizes, features):
+            return
         for name, array, last in (("logits", self.logits, classes), ("features", self.features, features)):
             if array.ndim != 3 or array.shape[1:] != (networks, last):
                 raise InputError(
                     f"views.{name} has shape {array.shape}, expected [tracks, {networks}, {last}]"
                 )
-        if len(self.logits) != len(self.features):
-            raise InputError(
-                f"views has {len(self.logits)} rows of logits but {len(self.features)} of features"
-            )
+        raise InputError(f"views has {len(self.logits)} rows of logits but {len(self.features)} of features")
 
     def check_finite(self) -> None:
         """Refuse views with NaN or infinity."""

@@ -99,6 +99,6 @@ def _consistency(model: WarningModel, posterior: EnsemblePosterior, tracks: Trac
     consistency = np.ones((count, steps))
     for step in range(steps):
         state = monitor.update(*state, measured(tracks.views_at(step), posterior), camera=0, stamp=step)
-        found, _ = monitor.contradiction(state[1])
+        found = monitor.contradiction(state[1])[:, 0]
         consistency[:, step] = np.where(step < tracks.steps, found, 1.0)
     return consistency

@@ -14,13 +14,14 @@ from lla_fusion_ros.fusion.quality import quality
 from lla_fusion_ros.fusion.reliability import LARGEST_LOG_WEIGHT, SIGNS
 from lla_fusion_ros.pmf import max_shift
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.products import last_axis_sum
+from lla_fusion_ros.products import last_axis_sum, weighted_sum
 
 LARGEST_TRUST = 3.0  # no view speaks for a pool more than e^3 times as sure, or as unsure, as a standard one
-MOST_LEARNED = np.array([LARGEST_LOG_WEIGHT, LARGEST_LOG_WEIGHT, LARGEST_TRUST])
+# Constants that meet the columns of a state are tables of one row: of one track, numpy need not broadcast.
+MOST_LEARNED = np.array([[LARGEST_LOG_WEIGHT, LARGEST_LOG_WEIGHT, LARGEST_TRUST]])
 LEAST_LEARNED = -MOST_LEARNED
 FIRST_CLASS = 4  # the column of TwoSums where the sums over classes begin
-FEWEST = np.array([1.0, SMALLEST, SMALLEST])  # views and weights of a track that has seen nothing
+FEWEST = np.array([[1.0, SMALLEST, SMALLEST]])  # views and weights of a track that has seen nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,10 @@ class TwoSums:
         return self.sums[:, 3]
 
     @property
-    def pools(self) -> tuple[np.ndarray, np.ndarray]:
-        """Sums of weight times pmf, of weight times logits.  2 x [tracks, classes]"""
-        middle = (FIRST_CLASS + self.sums.shape[1]) // 2
-        return self.sums[:, FIRST_CLASS:middle], self.sums[:, middle:]
+    def pools(self) -> np.ndarray:
+        """Sums of weight times pmf, of weight times logits.  [tracks, 2, classes]"""
+        tracks, columns = self.sums.shape
+        return self.sums[:, FIRST_CLASS:].reshape(tracks, 2, (columns - FIRST_CLASS) // 2)
 
 
 class DualPool(SumFuser):
@@ -102,14 +103,14 @@ class DualPool(SumFuser):
             raise InputError(f"value 'scale' of fuser '{self.name}' must be positive")
         thetas = [self._vector(key, by_entropy) for key in ("linear_theta", "log_theta")]
         thetas.append(self._vector("trust", np.zeros(len(SIGNS))))
-        self.slope = np.stack(thetas, axis=1) / scale[:, None]  # [signs, 3]
-        self.offset = center @ self.slope  # [3]
+        self._slope = np.stack(thetas, axis=1) / scale[:, None]  # [signs, 3]
+        self._offset = center[None] @ self._slope  # [1, 3]
         value = self.value
         # What a track's numbers of views and weights make of its scores: powers of them, added as logarithms.
         self._powers = np.array([[value["alpha"], 0.0], [0.0, 0.0], [0.0, value["a"] - 1.0]])
-        self._scale = np.array([-np.log(value["temperature"]), -value["b"]])
-        self._spreads = np.array([1.0, value["spread"]]).reshape(2, 1, 1)
-        self._shares = np.array([1.0 - value["lapse"], value["lapse"]]).reshape(2, 1, 1)
+        self._scale = np.array([[-np.log(value["temperature"]), -value["b"]]])
+        self._spreads = np.array([[1.0], [value["spread"]]])
+        self._shares = np.array([1.0 - value["lapse"], value["lapse"]])
 
     def _vector(self, key: str, default: np.ndarray) -> np.ndarray:
         vector = self.vector.get(key, default)
@@ -130,27 +131,26 @@ class DualPool(SumFuser):
         return TwoSums.zeros(tracks, self.posterior.classes)
 
     def contribution(self, views: MeasuredViews) -> TwoSums:
-        learned = quality(views, SIGNS, self.value["prior"]).dot(self.slope) - self.offset  # [t, 3]
+        learned = quality(views, SIGNS, self.value["prior"]).dot(self._slope) - self._offset  # [t, 3]
         learned = np.minimum(np.maximum(learned, LEAST_LEARNED), MOST_LEARNED)
         state = TwoSums(np.empty((len(views), FIRST_CLASS + 2 * self.posterior.classes)))
         state.sums[:, 0] = 1.0
         weights = np.exp(learned[:, :2], out=state.weights)
         np.multiply(learned[:, 2], weights[:, 0], out=state.trust)
-        linear, log = state.pools
-        np.multiply(weights[:, :1], views.tempered_pmf(self.value["view_temperature"]), out=linear)
-        np.multiply(weights[:, 1:], views.mean_centred, out=log)
+        pools = state.pools
+        np.multiply(weights[:, :1], views.tempered_pmf(self.value["view_temperature"]), out=pools[:, 0])
+        np.multiply(weights[:, 1:], views.mean_centred, out=pools[:, 1])
         return state
 
     def predict(self, state: TwoSums) -> np.ndarray:
-        linear, log = state.pools
         totals = np.maximum(state.sums[:, :3], FEWEST)  # views, linear weights, log-linear weights
         exponents = np.log(totals).dot(self._powers) + self._scale
         exponents[:, 0] += state.trust / totals[:, 1]
         factors = np.exp(exponents)  # e^g L^alpha / T, (sum v)^(a - 1) e^-b
-        scores = np.log(np.maximum(linear / totals[:, 1:2], FLOOR))
-        scores *= factors[:, :1]
-        scores += log * factors[:, 1:]
+        pools = state.pools.copy()
+        linear = pools[:, 0]
+        np.log(np.maximum(linear / totals[:, 1:2], FLOOR), out=linear)
+        scores = weighted_sum(factors, pools)
         # softmax of the scores and of spread times them, in one go: both have their largest at 0
-        powers = np.exp(self._spreads * max_shift(scores))  # [2, t, m]
-        powers *= self._shares / last_axis_sum(powers)[..., None]
-        return powers[0] + powers[1]
+        powers = np.exp(self._spreads * max_shift(scores)[:, None])  # [t, 2, m]
+        return weighted_sum(self._shares / last_axis_sum(powers), powers)

@@ -6,6 +6,8 @@ used mean-centred or through the pmf, never raw.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from lla_fusion_ros.errors import InputError
@@ -43,7 +45,7 @@ class MeasuredViews(Views):
     _sums: np.ndarray  # of the shifted logits over classes.  [t, c]
 
     def __init__(self, views: Views, posterior: EnsemblePosterior) -> None:
-        views.check_shapes(posterior.networks, posterior.classes, posterior.features)
+        views.check_shapes(*posterior.factors.shape[:3])
         if views.variance is not None:
             _check_variance(views)
         logits, features = views.logits, np.asarray(views.features, np.float64)
@@ -52,7 +54,8 @@ class MeasuredViews(Views):
         set_field(self, "features", views.features)
         set_field(self, "variance", views.variance)
         set_field(self, "posterior", posterior)
-        if square_sum(logits) < HIGHEST_FEATURE and square_sum(features) < HIGHEST_FEATURE:
+        size = square_sum(logits)
+        if size < HIGHEST_FEATURE and square_sum(features) < HIGHEST_FEATURE:
             shifted = _shifted(logits)
         else:  # huge numbers, or NaN and infinity
             self.check_finite()
@@ -60,7 +63,8 @@ class MeasuredViews(Views):
                 shifted = np.maximum(_shifted(logits), LOWEST_LOGIT)
             features = np.clip(features, -HIGHEST_FEATURE, HIGHEST_FEATURE)
         sums = last_axis_sum(shifted)  # no term is above 0
-        if np.count_nonzero(sums > LOWEST_LOGIT) < sums.size:  # very unlikely classes
+        # Very unlikely classes. As (a - b)^2 <= 2 (a^2 + b^2), small logits cannot lie so far apart.
+        if not 2.0 * size < LOWEST_LOGIT**2 and np.count_nonzero(sums > LOWEST_LOGIT) < sums.size:
             np.maximum(shifted, LOWEST_LOGIT, out=shifted)
             sums = last_axis_sum(shifted)
         set_field(self, "shifted", shifted)
@@ -105,7 +109,7 @@ class MeasuredViews(Views):
     @once
     def mean_centred(self) -> np.ndarray:
         """Mean over networks of the mean-centred logits.  [t, m]"""
-        return network_mean(self.shifted) - (self._means[0] / self.classes)[:, None]
+        return network_mean(self.shifted) - self._means[:, :1]
 
     @once
     def entropy(self) -> np.ndarray:
@@ -124,43 +128,32 @@ class MeasuredViews(Views):
 
     @once
     def _means(self) -> np.ndarray:
-        """Means over networks of what each network has of its own, all in one sum.  [4, t]
+        """Means over networks of what each network has of its own, all in one product.  [t, 4]
 
-        In this order: sum of the shifted logits, ln sum e^z, sum p z, ln |phi|^2.
+        In this order: mean of the shifted logits, energy, ln |phi|, minus the entropy of its pmf.
         """
-        table = np.empty((4, *self._sums.shape))
-        table[0] = self._sums
-        np.log(self._total, out=table[1])
-        np.divide(last_axis_sum(self._powers * self.shifted), self._total, out=table[2])
-        np.log(np.maximum(row_norms(self.bounded_features), 1e-60), out=table[3])
-        return last_axis_mean(table)
+        tracks, networks, classes = self.shifted.shape
+        table = np.empty((tracks, 4, networks))
+        table[:, 0] = self._sums
+        np.divide(last_axis_sum(self._powers * self.shifted), self._total, out=table[:, 1])  # sum p z
+        table[:, 2] = self._total
+        table[:, 3] = row_norms(self.bounded_features)
+        logarithms = table[:, 2:]
+        np.log(np.maximum(logarithms, 1e-60), out=logarithms)  # no total is below 1
+        return table.reshape(tracks, 4 * networks).dot(_to_means(networks, classes))
 
     @once
     def signs(self) -> np.ndarray:
-        """entropy, energy, feature_norm and disagreement side by side.  [t, 4]"""
-        logits, log_total, expected, log_square = self._means
-        rows = np.empty((4, len(logits)))  # sign by sign: what lies side by side is quicker to compute
-        rows[0] = self.entropy
-        # shifted has its largest at 0, so lse(centred) = ln(sum exp shifted) - mean(shifted)
-        np.subtract(log_total, logits / self.classes, out=rows[1])
-        np.multiply(log_square, 0.5, out=rows[2])
-        np.maximum(self.entropy - (log_total - expected), 0.0, out=rows[3])
-        return rows.T
+        """entropy, energy, ln |phi| and disagreement side by side.  [t, 4]
 
-    @property
-    def energy(self) -> np.ndarray:
-        """log-sum-exp of the mean-centred logits, mean over networks: large for a sure view.  [t]"""
-        return self.signs[:, 1]
-
-    @property
-    def feature_norm(self) -> np.ndarray:
-        """ln of the norm of the features, mean over networks.  [t]"""
-        return self.signs[:, 2]
-
-    @property
-    def disagreement(self) -> np.ndarray:
-        """Mutual information between class and network: H of the mean minus mean H.  [t]"""
-        return self.signs[:, 3]
+        The energy is the log-sum-exp of the mean-centred logits, large for a sure view; it and ln |phi| are
+        means over networks. The disagreement is the mutual information between class and network: H of the
+        mean pmf minus the mean H.
+        """
+        signs = self._means.copy()
+        signs[:, 0] = self.entropy
+        np.maximum(signs[:, 3] + self.entropy, 0.0, out=signs[:, 3])
+        return signs
 
     @once
     def top(self) -> np.ndarray:
@@ -179,7 +172,7 @@ class MeasuredViews(Views):
         if prior is None and self.variance is not None:
             return np.take_along_axis(self.laplace_variance, self.top[:, None, None], axis=-1)[..., 0]
         posterior = self.posterior if prior is None else posterior_under(self.posterior, prior)
-        return posterior.variance_of(self.bounded_features, self.top)
+        return posterior.variance_of(self.features, self.top)
 
     @once
     def mean_laplace_pmf(self) -> np.ndarray:
@@ -204,10 +197,29 @@ class MeasuredViews(Views):
         return self._weighed[prior]
 
 
+@lru_cache(maxsize=16)
+def _to_means(networks: int, classes: int) -> np.ndarray:
+    """What to multiply the table of `MeasuredViews._means` by.  [4 networks, 4], read-only"""
+    # shifted has its largest at 0, so lse(centred) = ln(sum exp shifted) - mean(shifted)
+    of_one = np.array(
+        [  # mean, energy, ln |phi|, minus entropy
+            [1.0 / classes, -1.0 / classes, 0.0, 0.0],  # sum of the shifted logits
+            [0.0, 0.0, 0.0, 1.0],  # sum p z
+            [0.0, 1.0, 0.0, -1.0],  # ln sum e^z
+            [0.0, 0.0, 0.5, 0.0],  # ln |phi|^2
+        ]
+    )
+    product = np.repeat(of_one / networks, networks, axis=0)
+    product.flags.writeable = False
+    return product
+
+
 def network_mean(array: np.ndarray) -> np.ndarray:
     """The mean over networks.  [t, c, n] -> [t, n]"""
-    networks = array.shape[1]
-    return np.matmul(constant(networks, 1.0 / networks, array.dtype), array)
+    tracks, networks, _ = array.shape
+    share = constant(networks, 1.0 / networks, array.dtype)
+    # as in weighted_sum: the most frequent frame has one track
+    return share.dot(array[0])[None] if tracks == 1 else np.matmul(share, array)
 
 
 def _mean_softmax(powers: np.ndarray, total: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from lla_fusion_ros.fusion.quality import QUALITY, quality
 from lla_fusion_ros.pmf import softmax
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
-SIGNS = tuple(QUALITY)
+SIGNS = QUALITY
 LARGEST_LOG_WEIGHT = 20.0  # one view never counts more than e^20 or less than e^-20 of a standard one
 
 

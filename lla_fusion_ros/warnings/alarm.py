@@ -12,7 +12,7 @@ from lla_fusion_ros.errors import InputError
 # Shares of ordinary tracks, largest first: the grid on which thresholds are kept.
 RATES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0001)
 FEWEST_COUNTED = 5  # objects must be beyond a threshold for it to be read off, not extrapolated
-_RARITY = -np.log(RATES)  # rises from 0
+_LOG_RATES = np.log(RATES)  # falls from 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +86,11 @@ class AlarmTable:
 
     def threshold(self, rate: float) -> float:
         """The threshold for a false-alarm rate per track."""
-        return float(np.interp(-np.log(rate), _RARITY, self.thresholds))
+        return float(np.interp(-np.log(rate), -_LOG_RATES, self.thresholds))
 
     def share(self, statistic: np.ndarray) -> np.ndarray:
         """The share of ordinary tracks that ever reach this value; 1 is nothing unusual.  [t]"""
-        return np.exp(-np.interp(statistic, _as_array(self.thresholds), _RARITY))
+        return np.exp(np.interp(statistic, _as_array(self.thresholds), _LOG_RATES))
 
 
 @lru_cache(maxsize=32)  # the tables of a model are asked in every frame

@@ -23,55 +23,46 @@ def log_likelihood(pmf: np.ndarray) -> np.ndarray:
     return np.log(np.maximum(pmf, FLOOR))
 
 
-def class_change(log_pmf: np.ndarray) -> np.ndarray:
-    """GLR of a change of class after view k: max_y before + max_y after - max_y all.
+def changes(views: np.ndarray, classes: int, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What speaks for a change after view k: of the class, of the features.  2 x [t, w - 1]
 
-    [t, w, m] -> [t, w - 1]
+    The first is the GLR max_y before + max_y after - max_y all, the second the distance of the mean features
+    before and after in standard errors, sqrt(n1 n2 / (n1 + n2)) |mean1 - mean2| with features whitened by
+    their spread within tracks.
+    views [t, w, m + r]: log-likelihoods of the classes, then features; count [t] int: views so far
     """
-    last = log_pmf.shape[1] - 1
-    best = np.maximum.reduce(np.matmul(_parts(last + 1, log_pmf.dtype), log_pmf), axis=-1)
-    return best[:, :last] + best[:, last:-1] - best[:, -1:]
+    window, splits = views.shape[1], views.shape[1] - 1
+    compared = np.matmul(_parts(window, views.dtype).take(count, axis=0, mode="clip"), views)
+    best = np.maximum.reduce(compared[:, : 2 * splits + 1, :classes], axis=-1)
+    squares = row_norms(compared[:, 2 * splits + 1 :, classes:])
+    of_class = best[:, :splits] + best[:, splits:-1] - best[:, -1:]
+    return of_class, np.sqrt(np.minimum(squares, MOST_SPREAD))
 
 
 @lru_cache(maxsize=16)
 def _parts(window: int, kind: np.dtype[Any]) -> np.ndarray:
-    """What to multiply views by for their sums before each split, after it, and of all.  [2 w - 1, w]"""
-    before = np.tri(window - 1, window)
-    return np.concatenate([before, 1.0 - before, np.ones((1, window))]).astype(kind)
+    """What to multiply views by, for each number of views present.  [window + 1, 3 splits + 1, window]
 
-
-@lru_cache(maxsize=16)
-def _contrasts(window: int, kind: np.dtype[Any]) -> np.ndarray:
-    """What to multiply views by for sqrt(n1 n2 / (n1 + n2)) (mean1 - mean2) at each split.
-
-    A table for each number of views present, 0 ... window; zero where the split falls into the empty part.
-    [window + 1, splits, window]
+    The first rows give their sums before each split, after it, and of all; the last ones
+    sqrt(n1 n2 / (n1 + n2)) (mean1 - mean2) at each split, zero where it falls into the empty part.
     """
-    table = np.zeros((window + 1, window - 1, window))
+    before = np.tri(window - 1, window)
+    sums = np.concatenate([before, 1.0 - before, np.ones((1, window))])
+    contrasts = np.zeros((window + 1, window - 1, window))
     for filled in range(window + 1):
         for split in range(window - filled + 1, window):
             first, second = split - (window - filled), window - split
-            row = table[filled, split - 1]
+            row = contrasts[filled, split - 1]
             row[window - filled : split], row[split:] = 1.0 / first, -1.0 / second
             row *= np.sqrt(first * second / (first + second))
-    return table.astype(kind)
+    every = np.broadcast_to(sums, (window + 1, *sums.shape))
+    return np.concatenate([every, contrasts], axis=1).astype(kind)
 
 
-def feature_change(features: np.ndarray, filled: np.ndarray) -> np.ndarray:
-    """Distance of the mean features before and after view k, in standard errors.
+def switch_statistic(views: np.ndarray, classes: int, count: np.ndarray, feature_weight: float) -> np.ndarray:
+    """The strongest sign of a switch over all splits: class GLR + feature_weight * feature change.  [t]
 
-    sqrt(n1 n2 / (n1 + n2)) |mean1 - mean2| with features whitened by their spread within tracks.
-    features [t, w, r], filled [t] views present -> [t, w - 1]
+    The arguments are those of `changes`.
     """
-    contrasts = _contrasts(features.shape[1], features.dtype)[filled]
-    return np.sqrt(np.minimum(row_norms(np.matmul(contrasts, features)), MOST_SPREAD))
-
-
-def switch_statistic(
-    log_pmf: np.ndarray, features: np.ndarray, filled: np.ndarray, feature_weight: float
-) -> np.ndarray:
-    """The strongest sign of a switch over all splits: class GLR + feature_weight * feature change.  [t]"""
-    combined = class_change(log_pmf)
-    if feature_weight > 0:
-        combined = combined + feature_weight * feature_change(features, filled)
-    return np.maximum.reduce(combined, axis=1)
+    of_class, of_features = changes(views, classes, count)
+    return np.maximum.reduce(of_class + feature_weight * of_features, axis=1)

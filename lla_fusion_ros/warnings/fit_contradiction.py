@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lla_fusion_ros.warnings.alarm import AlarmTable
-from lla_fusion_ros.warnings.changepoint import class_change, feature_change
+from lla_fusion_ros.warnings.changepoint import changes
 from lla_fusion_ros.warnings.disagreement import camera_statistic
 from lla_fusion_ros.warnings.recent import WINDOW, RecentViews
 
@@ -96,8 +96,7 @@ def _statistics(
     for step in range(last):
         recent = recent.pushed(evidence[:, step], projected[:, step], 0, 0)
         if step + 1 >= first:
-            parts = class_change(recent.log_pmf), feature_change(recent.features, recent.filled)
-            both = np.stack(parts, axis=1)
+            both = np.stack(changes(recent.views, evidence.shape[2], recent.count), axis=1)
             both[steps <= step] = -np.inf
             out.append(both)
     return np.stack(out)

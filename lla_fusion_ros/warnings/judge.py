@@ -38,9 +38,9 @@ def _numbers(settings: FusionSettings) -> tuple[float, float, float]:
 
 @lru_cache(maxsize=8)  # asked for several times a frame
 def _limits(*numbers: float) -> tuple[np.ndarray, np.ndarray]:
-    """The rates, and the largest share at which each reason could hold at all.  2 x [reasons]"""
+    """The rates [reasons], and the largest share at which each reason could hold at all [1, reasons]."""
     rate = np.array(numbers)
-    highest = np.maximum(HYSTERESIS * rate, RAREST)
+    highest = np.maximum(HYSTERESIS * rate, RAREST)[None]  # of one track, numpy need not broadcast
     rate.flags.writeable = highest.flags.writeable = False
     return rate, highest
 

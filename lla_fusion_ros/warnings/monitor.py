@@ -103,14 +103,18 @@ class Monitor:
         found[:, 2] = self.model.ood.share(score)
         return found
 
-    def contradiction(self, recent: RecentViews) -> tuple[np.ndarray, np.ndarray]:
-        """consistency and agreement.  2 x [t]"""
-        model = self.model
-        switch = switch_statistic(recent.log_pmf, recent.features, recent.filled, model.feature_weight)
-        consistency = model.switch.share(switch)
+    def contradiction(self, recent: RecentViews) -> np.ndarray:
+        """consistency and agreement side by side.  [t, 2]"""
+        model, classes = self.model, self.posterior.classes
+        switch = switch_statistic(recent.views, classes, recent.count, model.feature_weight)
+        found = np.empty((len(switch), 2))
+        found[:, 0] = model.switch.share(switch)
         if not np.count_nonzero(recent.camera):  # the first camera alone, the most common case
-            return consistency, np.ones(len(consistency))
+            found[:, 1] = 1.0
+            return found
         newest = recent.stamp.max(axis=1, initial=0)
         together = recent.present() & (recent.stamp >= newest[:, None] - self._span)
-        cameras = camera_statistic(recent.log_pmf, recent.camera, together)
-        return consistency, model.camera.share(cameras)
+        found[:, 1] = model.camera.share(
+            camera_statistic(recent.views[..., :classes], recent.camera, together)
+        )
+        return found

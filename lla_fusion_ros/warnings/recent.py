@@ -14,15 +14,14 @@ class RecentViews:
     """A shift register, the newest view last; a state like those of the fusers. Empty places are zeros.
 
     Attributes:
-        filled: views present.                              [tracks] int
-        log_pmf: evidence of each view.    [tracks, WINDOW, classes] float32
-        features: projected features.    [tracks, WINDOW, projected] float32
+        count: views so far, also those that have left.     [tracks] int
+        views: evidence of each view for the classes, then its projected features.
+            [tracks, WINDOW, classes + projected] float32
         origin: camera of each view, its time in nanoseconds.   [tracks, WINDOW, 2] int
     """
 
-    filled: np.ndarray
-    log_pmf: np.ndarray
-    features: np.ndarray
+    count: np.ndarray
+    views: np.ndarray
     origin: np.ndarray
 
     @property
@@ -39,29 +38,26 @@ class RecentViews:
     def zeros(cls, tracks: int, classes: int, projected: int) -> RecentViews:
         return cls(
             np.zeros(tracks, np.int64),
-            np.zeros((tracks, WINDOW, classes), np.float32),
-            np.zeros((tracks, WINDOW, projected), np.float32),
+            np.zeros((tracks, WINDOW, classes + projected), np.float32),
             np.zeros((tracks, WINDOW, 2), np.int64),
         )
 
     def pushed(self, log_pmf: np.ndarray, features: np.ndarray, camera: int, stamp: int) -> RecentViews:
         """With one more view of each track, in the order of arrival."""
-        filled = np.minimum(self.filled + 1, WINDOW)
-        return RecentViews(
-            filled,
-            _appended(self.log_pmf, log_pmf),
-            _appended(self.features, features),
-            _appended(self.origin, (camera, stamp)),
-        )
+        views, origin = _shifted(self.views), _shifted(self.origin)
+        classes = log_pmf.shape[1]
+        views[:, -1, :classes] = log_pmf
+        views[:, -1, classes:] = features
+        origin[:, -1] = camera, stamp
+        return RecentViews(self.count + 1, views, origin)
 
     def present(self) -> np.ndarray:
         """Which places hold a view.  [tracks, WINDOW] bool"""
-        return np.arange(WINDOW) >= WINDOW - self.filled[:, None]
+        return np.arange(WINDOW) >= WINDOW - self.count[:, None]
 
 
-def _appended(register: np.ndarray, newest: np.ndarray | tuple[int, int]) -> np.ndarray:
-    """The register without its oldest entry, with a newest one."""
+def _shifted(register: np.ndarray) -> np.ndarray:
+    """The register without its oldest entry; what will be its newest is not set."""
     shifted = np.empty_like(register)
     shifted[:, :-1] = register[:, 1:]
-    shifted[:, -1] = newest
     return shifted

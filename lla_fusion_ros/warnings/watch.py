@@ -155,7 +155,7 @@ class Watch:
             self._strangeness[place] = strangeness
         table = np.empty((len(views), 5))
         table[:, :3] = strangeness[:, :ASKED]
-        table[:, 3], table[:, 4] = self._monitor.contradiction(recent)
+        table[:, 3:] = self._monitor.contradiction(recent)
         self._findings = Findings(table)
 
     def _begin_with(self, rows: np.ndarray, views: Views, camera: int, stamp: int) -> None:

@@ -34,6 +34,7 @@ def test_what_a_view_tells_is_what_the_plain_formulas_say(count, logit, dtype) -
     whole = -(mean * np.log(np.maximum(mean, 1e-300))).sum(axis=-1)
     centred = z - z.mean(axis=-1, keepdims=True)
     norms = np.linalg.norm(found.features.astype(np.float64), axis=-1)
+    energy, disagreement = logsumexp(centred, axis=-1).mean(axis=1), np.maximum(whole - each.mean(axis=1), 0)
     expected = {
         "shifted": z,
         "centred": centred,
@@ -44,10 +45,8 @@ def test_what_a_view_tells_is_what_the_plain_formulas_say(count, logit, dtype) -
         "entropy": whole,
         "network_entropy": each,
         "mean_network_entropy": each.mean(axis=1),
-        "disagreement": np.maximum(whole - each.mean(axis=1), 0.0),
-        "energy": logsumexp(centred, axis=-1).mean(axis=1),
         "top": mean.argmax(axis=-1),
-        "feature_norm": np.log(norms).mean(axis=1),
+        "signs": np.stack([whole, energy, np.log(norms).mean(axis=1), disagreement], axis=1),
     }
     for name, value in expected.items():
         np.testing.assert_allclose(getattr(found, name), value, rtol=1e-9, atol=1e-9, err_msg=name)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from lla_fusion_ros.warnings.changepoint import (
     FLOOR,
-    class_change,
-    feature_change,
+    changes,
     log_likelihood,
     switch_statistic,
 )
@@ -22,11 +21,16 @@ def random_evidence(views: int, seed: int, classes: int = 4) -> np.ndarray:
     return log_likelihood(np.random.default_rng(seed).dirichlet(np.full(classes, 0.3), views))
 
 
+def class_change(evidence: np.ndarray) -> np.ndarray:
+    """Of one track whose views are all there."""
+    return changes(evidence[None], evidence.shape[1], np.array([len(evidence)]))[0][0]
+
+
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 1000), views=st.integers(2, 10))
 def test_the_ratio_equals_an_exhaustive_search_over_classes(seed, views) -> None:
     evidence = random_evidence(views, seed)
-    for k, found in enumerate(class_change(evidence[None])[0], start=1):
+    for k, found in enumerate(class_change(evidence), start=1):
         one = max(evidence[:, y].sum() for y in range(4))
         two = max(evidence[:k, y].sum() for y in range(4)) + max(evidence[k:, y].sum() for y in range(4))
         assert found == pytest.approx(two - one)
@@ -39,14 +43,15 @@ def test_no_single_view_rules_a_class_out() -> None:
 
 def test_a_change_is_seen_where_it_happens() -> None:
     evidence = log_likelihood(np.array([[0.9, 0.1]] * 6 + [[0.1, 0.9]] * 4))
-    assert class_change(evidence[None])[0].argmax() == 5
+    assert class_change(evidence).argmax() == 5
 
 
 def test_feature_change_is_the_two_sample_distance() -> None:
     rng = np.random.default_rng(0)
     features = rng.normal(size=(1, 10, 3))
     features[0, :4] = 0.0  # four places are still empty
-    found = feature_change(features, np.array([6]))[0]
+    views = np.concatenate([np.zeros((1, 10, 2)), features], axis=2)
+    found = changes(views, 2, np.array([6]))[1][0]
     assert (found[:4] == 0).all()
     for split in range(5, 10):
         first, second = features[0, 4:split], features[0, split:]
@@ -59,9 +64,7 @@ def test_empty_places_of_the_window_are_no_change() -> None:
     recent = RecentViews.zeros(1, 4, 2)
     for seed in range(3):
         recent = recent.pushed(random_evidence(1, 7), np.ones((1, 2)), 0, seed)
-    assert switch_statistic(recent.log_pmf, recent.features, recent.filled, 1.0)[0] == pytest.approx(
-        0.0, abs=1e-5
-    )
+    assert switch_statistic(recent.views, 4, recent.count, 1.0)[0] == pytest.approx(0.0, abs=1e-5)
 
 
 def test_the_window_keeps_the_newest_views_last() -> None:
@@ -69,7 +72,7 @@ def test_the_window_keeps_the_newest_views_last() -> None:
     for step in range(WINDOW + 3):
         recent = recent.pushed(np.full((2, 3), step), np.full((2, 1), step), step % 2, step)
     assert recent.stamp[0].tolist() == list(range(3, WINDOW + 3))
-    assert recent.log_pmf[1, :, 0].tolist() == list(range(3, WINDOW + 3))
+    assert recent.views[1, :, 0].tolist() == list(range(3, WINDOW + 3))
     assert recent.present().all()
 
 

@@ -33,7 +33,7 @@ def model(world) -> WarningModel:
 
 
 def findings(monitor: Monitor, states) -> Findings:
-    return Findings(np.column_stack([monitor.strangeness(states[0]), *monitor.contradiction(states[1])]))
+    return Findings(np.column_stack([monitor.strangeness(states[0]), monitor.contradiction(states[1])]))
 
 
 def findings_along(world, model, tracks):
