@@ -136,6 +136,7 @@ def _measured(document: Document) -> str:
     rows = [
         (
             name,
+            facts["run"],
             facts["cpu"],
             facts["cores"],
             " ".join(f"{load:g}" for load in facts["load_average"]),
@@ -148,6 +149,7 @@ def _measured(document: Document) -> str:
     ]
     head = (
         "section",
+        "run begun",
         "CPU",
         "cores",
         "load before (1, 5, 15 min)",
@@ -160,8 +162,8 @@ def _measured(document: Document) -> str:
         "Where the load is far above the number of cores, ratios of CPU time hold roughly, wall times do not."
     )
     run = document.get("run")
-    begun = f"One run of version {run['version']}, begun {run['started']}. " if run else ""
-    return f"## Where it was measured\n\n{begun}{text}\n\n{_table(head, rows)}"
+    version = f"Version {run['version']}. " if run else ""
+    return f"## Where it was measured\n\n{version}{text}\n\n{_table(head, rows)}"
 
 
 def _prediction(document: Document, images: str) -> str:

@@ -74,7 +74,11 @@ def run_bench(
             document.setdefault("fit", []).extend(records[0]["fit"])
         else:
             document.setdefault(name, []).extend(records)
-        facts |= {"quick": options.quick, "seconds": round(time.monotonic() - begun, 1)}
+        facts |= {
+            "run": document["run"]["started"],
+            "quick": options.quick,
+            "seconds": round(time.monotonic() - begun, 1),
+        }
         document.setdefault("measured", {})[name] = facts
         save(document)
     return notes
