@@ -68,8 +68,8 @@ balanced, 10 more with faded colours, this one). The four before had the same tw
 at L = 10. This one rights the bleached *no lorries* and so reaches the .99 asked for; the dark 60, which the
 light was meant for, is an 80 to it as well (below). Which of the two changes did it was not measured. Mixed
 tracks reach the .985 asked for with `reliable_pool`, with the default they are one of 570 short; the ECE of
-hard tracks, asked to be at most .03, is .0300 with `pool` and .0301 with the default. Tracks that nobody has
-looked at yet would be the fairer judges.""",
+hard tracks, asked to be at most .03, is .0300 with `pool` and .0301 with the default. No single
+fuser has all of these numbers at once. Tracks that nobody has looked at yet would be the fairer judges.""",
         "limits": "",
     },
     {

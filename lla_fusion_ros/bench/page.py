@@ -163,7 +163,8 @@ def _measured(document: Document) -> str:
     )
     run = document.get("run")
     version = f"Version {run['version']}. " if run else ""
-    return f"## Where it was measured\n\n{version}{text}\n\n{_table(head, rows)}"
+    note = f"\n\n{document['note']}" if "note" in document else ""  # what a reader must know of these runs
+    return f"## Where it was measured\n\n{version}{text}{note}\n\n{_table(head, rows)}"
 
 
 def _prediction(document: Document, images: str) -> str:
