@@ -21,7 +21,8 @@ def score_tracks(bundle: Bundle, tracks: TrackViews, seed: int = 0) -> dict[str,
     records, single = [], {}
     for regime in dict.fromkeys(tracks.regime.tolist()):
         measured = measure_tracks(posterior, tracks.take(tracks.regime == regime))
-        single[regime] = _single_frame_accuracy(measured.views.mean_pmf, measured.tracks)
+        right = right_frames(measured.views.mean_pmf, measured.tracks)
+        single[regime] = float(right.sum() / measured.tracks.steps.sum())
         for length, pmf in measured.fused(bundle.fuser(), LENGTHS).items():
             label = measured.labels(length)
             hits = (pmf.argmax(axis=1) == label).astype(float)
@@ -40,8 +41,8 @@ def score_tracks(bundle: Bundle, tracks: TrackViews, seed: int = 0) -> dict[str,
     return {"tracks": len(np.unique(tracks.source)), "single_frame": single, "fused": records}
 
 
-def _single_frame_accuracy(mean_pmf: np.ndarray, tracks: TrackViews) -> float:
+def right_frames(mean_pmf: np.ndarray, tracks: TrackViews) -> np.ndarray:
+    """In how many of its frames each track is right, every frame alone.  [tracks * steps, m] -> [tracks]"""
     steps = tracks.logits.shape[1]
-    real = (np.arange(steps) < tracks.steps[:, None]).ravel()
-    label = np.repeat(tracks.label, steps)
-    return float((mean_pmf.argmax(axis=1) == label)[real].mean())
+    right = mean_pmf.argmax(axis=1).reshape(-1, steps) == tracks.label[:, None]
+    return (right & (np.arange(steps) < tracks.steps[:, None])).sum(axis=1)

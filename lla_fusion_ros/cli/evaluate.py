@@ -169,6 +169,7 @@ def _document(
         "seed": options.seed,
         "version": __version__,
         "results": evaluation.results,
+        "single_frame": evaluation.single_frame,
         "comparisons": evaluation.comparisons,
         "ood": evaluation.ood,
         "switch": evaluation.switch,

@@ -47,7 +47,13 @@ def _fusers(document: dict[str, Any], length: int) -> Table:
             row.append(f"{r['accuracy']:.3f} / {r['nll']:.3f} / {ece} / {r['flips']:.2f}")
         row.append(_with_interval(ratios[name], "nll_over_pool") if name in ratios else "")
         table.add_row(*row)
-    table.caption = "* the bundle's default; the last column pools L of 10 and more, 95% interval over tracks"
+    alone = ", ".join(
+        f"{r['regime']} {r['accuracy']:.3f}" for r in document["single_frame"] if r["C"] == count
+    )
+    table.caption = (
+        "* the bundle's default; the last column pools L of 10 and more, 95% interval over tracks\n"
+        f"every frame alone: {alone} right"
+    )
     return table
 
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.calibration import TrackViews, joined
+from lla_fusion_ros.calibration.scores import right_frames
 from lla_fusion_ros.datasets import REGIMES, Regime, TrackSet
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.evaluation.bootstrap import Resamples
+from lla_fusion_ros.evaluation.bootstrap import Resamples, interval
 from lla_fusion_ros.evaluation.compare import comparisons
 from lla_fusion_ros.evaluation.fused import Fused, fuse_tracks
 from lla_fusion_ros.evaluation.ood import ood_record, track_scores_after
@@ -23,6 +24,7 @@ from lla_fusion_ros.evaluation.selection import Selection
 from lla_fusion_ros.evaluation.switch import switch_record
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views
+from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.pmf import entropy
 
 LENGTHS = (1, 3, 5, 10, 20, 30)
@@ -61,6 +63,7 @@ class Evaluation:
     """Records for JSON, and what the figures need beyond them."""
 
     results: list[dict[str, Any]] = field(default_factory=list)
+    single_frame: list[dict[str, Any]] = field(default_factory=list)  # every frame alone, no fusion
     comparisons: list[dict[str, Any]] = field(default_factory=list)
     ood: list[dict[str, Any]] = field(default_factory=list)
     switch: list[dict[str, Any]] = field(default_factory=list)
@@ -97,6 +100,9 @@ def evaluate(
         assert inside is not None  # a selection always has known tracks
         evaluation.labels[regime] = inside.label
         for count in counts:
+            evaluation.single_frame.append(
+                {"regime": regime, "C": count, **_single_frame(bundle, inside, count, draws)}
+            )
             for name, fused in _fuse_all(bundle, inside, names, count, report, regime):
                 if count == bundle.networks and name in ("last", bundle.meta.default_fuser):
                     evaluation.along[name, regime] = fused
@@ -143,16 +149,31 @@ def _drawn(
 def _fuse_all(
     bundle: Bundle, tracks: TrackViews, names: Sequence[str], count: int, report: Report, regime: str
 ) -> list[tuple[str, Fused]]:
-    posterior = bundle.posterior()
-    if count < bundle.networks:
-        posterior, tracks = posterior.select(range(count)), tracks.select(range(count))
-    views = flat_views(posterior, tracks.logits, tracks.features)
+    tracks, views = _seen_by(bundle, tracks, count)
     fused = []
     for name in names:
         report.stage(f"{regime}, {count} network{'s' * (count > 1)}, {name}")
-        fuser = make_fuser(name, posterior, fitted_values(bundle, name, count))
+        fuser = make_fuser(name, views.posterior, fitted_values(bundle, name, count))
         fused.append((name, fuse_tracks(fuser, tracks, views)))
     return fused
+
+
+def _seen_by(bundle: Bundle, tracks: TrackViews, count: int) -> tuple[TrackViews, MeasuredViews]:
+    """The tracks as the first `count` networks see them, and all their views."""
+    posterior = bundle.posterior()
+    if count < bundle.networks:
+        posterior, tracks = posterior.select(range(count)), tracks.select(range(count))
+    return tracks, flat_views(posterior, tracks.logits, tracks.features)
+
+
+def _single_frame(bundle: Bundle, tracks: TrackViews, count: int, draws: Resamples) -> dict[str, Any]:
+    """The accuracy of the networks on every frame alone, with its interval over tracks."""
+    tracks, views = _seen_by(bundle, tracks, count)
+    right = right_frames(views.mean_pmf, tracks).astype(float)
+    return {
+        "accuracy": float(right.sum() / tracks.steps.sum()),
+        "accuracy_interval": interval(draws.means(right) / draws.means(tracks.steps.astype(float))),
+    }
 
 
 def fitted_values(bundle: Bundle, name: str, count: int) -> dict[str, Any]:

@@ -75,6 +75,28 @@ def test_every_draw_of_a_degraded_regime_counts_and_the_clean_one_has_one(watche
         assert record["nll"] == pytest.approx(wanted)
 
 
+def test_the_accuracy_of_single_frames_counts_every_frame_of_every_draw(watched, tmp_path):
+    tracks = make_trackset(classes=4, tracks=3, frames=8)
+    options = Options(regimes=("clean", "hard"), lengths=(5,), fusers=("mean_pmf",), draws=2, resamples=20)
+    evaluation = evaluate(watched, select_tracks(watched, tracks, "all"), options, tmp_path, Silent())
+    found = {(r["regime"], r["C"]): r for r in evaluation.single_frame}
+    assert set(found) == {(regime, count) for regime in ("clean", "hard") for count in (1, 2)}
+    classify, right = Classifier(watched), []
+    for seed in options.seeds("hard"):
+        views = views_of_tracks(
+            classify, tracks, watched.input_size, watched.crop_margin, regimes=("hard",), seed=seed, longest=5
+        )
+        for track in range(len(views)):  # the first five frames, as many as the longest length
+            for step in range(5):
+                logits = views.logits[track, step].astype(float)  # [networks, classes]
+                powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+                mean = (powers / powers.sum(axis=1, keepdims=True)).mean(axis=0)
+                right.append(mean.argmax() == views.label[track])
+    assert found["hard", 2]["accuracy"] == pytest.approx(np.mean(right))
+    low, high = found["hard", 2]["accuracy_interval"]
+    assert low <= found["hard", 2]["accuracy"] <= high
+
+
 def test_pool_against_itself_is_exactly_one(watched, tmp_path):
     options = Options(regimes=("hard",), lengths=(1, 10), fusers=FEW, resamples=20)
     selection = select_tracks(watched, make_trackset(classes=4, tracks=3, frames=12), "all")
