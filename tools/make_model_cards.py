@@ -10,6 +10,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import protocol_numbers
+
 from lla_fusion_ros.bundle import Bundle, load_bundle
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,28 +50,25 @@ with ids, this bundle gives the class. The class index is GTSRB's ClassId.""",
     {
         "title": "The protocol ensemble: GTSRB with 8 classes held out",
         "file": None,
-        "record": "models_gtsrb_protocol.json",
-        "errors": "errors_protocol.json",
+        "record": "models_gtsrb_protocol_split1.json",
+        "numbers": (
+            ("seed 0, the fifth training scored on it", "models_gtsrb_protocol.json"),
+            ("seed 1, trained and scored once", "models_gtsrb_protocol_split1.json"),
+        ),
         "use": """\
 Not shipped: it exists to measure what the warnings find. Classes 6, 12, 13, 15, 17, 32, 38 and 40 were never
-seen in training or calibration; here they are the outside world. Data, split and settings are those of the
-card above: the same tracks are test tracks. Its networks were trained anew by
+seen in training or calibration; here they are the outside world. It was trained by
 
 ```
-lla-fusion train --dataset gtsrb --root data/GTSRB --holdout 6,12,13,15,17,32,38,40 --size 40 \\
-  --channels 24,64,128,128 --stem pool --epochs 15 --batch 96 --outliers 0.2 --balance 0.5 \\
+lla-fusion train --dataset gtsrb --root data/GTSRB --holdout 6,12,13,15,17,32,38,40 --split-seed 1 \\
+  --size 40 --channels 24,64,128,128 --stem pool --epochs 15 --batch 96 --outliers 0.2 --balance 0.5 \\
   --faded 0.4 --relit 0.5 --draws 4 --half-weights --threads 1 --out gtsrb35.safetensors
 ```
 
-Two things are other than before: the first layer sees every pixel (`--stem pool`), and the light of crops
-and of their surroundings is changed (`--relit`), because of the training tracks few dark ones show a 60 and
-many an 80, 100 or 120. It is the fifth training that was scored on these test tracks (14 epochs, 26, 14
-balanced, 10 more with faded colours, this one). The four before had the same two of 114 clean tracks wrong
-at L = 10. This one rights the bleached *no lorries* and so reaches the .99 asked for; the dark 60, which the
-light was meant for, is an 80 to it as well (below). Which of the two changes did it was not measured. Mixed
-tracks reach the .985 asked for with `reliable_pool`, with the default they are one of 570 short; the ECE of
-hard tracks, asked to be at most .03, is .0300 with `pool` and .0301 with the default. No single
-fuser has all of these numbers at once. Tracks that nobody has looked at yet would be the fairer judges.""",
+Five trainings were scored on the test tracks of the split with seed 0 before this recipe was settled on (14
+epochs, 26, 14 balanced, 10 more with faded colours, this recipe), which made them no fresh test any more.
+Hence the same recipe once again on a split that had never been used, with seed 1: the recipe, the fusers of
+the table and ten draws of the degradations were settled before it was scored, and it was scored once.""",
         "limits": "",
     },
     {
@@ -100,9 +99,11 @@ def _card(card: dict[str, Any]) -> str:
         path = ROOT / "models" / card["file"]
         lines += _bundle_rows(load_bundle(path), path.stat().st_size)
         lines += _own_scores(load_bundle(path))
+    if card.get("numbers"):
+        lines += protocol_numbers.table([(title, _read(RESULTS / name)) for title, name in card["numbers"]])
     record = RESULTS / card["record"]
     if record.exists():
-        evaluation = json.loads(record.read_text(encoding="utf-8"))
+        evaluation = _read(record)
         lines += _evaluation(evaluation)
         lines += _switch(evaluation)
     if card.get("drives"):
@@ -116,6 +117,11 @@ def _card(card: dict[str, Any]) -> str:
     if card["limits"]:
         lines += ["Limits:", "", card["limits"], ""]
     return "\n".join(lines)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return document
 
 
 def _bundle_rows(bundle: Bundle, size: int) -> list[str]:
@@ -251,7 +257,7 @@ def _switch(record: dict[str, Any]) -> list[str]:
 
 def _compression(path: Path) -> list[str]:
     """What JPEG does to the test tracks."""
-    record = json.loads(path.read_text(encoding="utf-8"))
+    record = _read(path)
     lines = [
         "On compressed images (JPEG 4:2:0, the image of each frame as a whole), all frames of a track:",
         "",
@@ -275,7 +281,7 @@ def _compression(path: Path) -> list[str]:
 
 def _errors(path: Path) -> list[str]:
     """The tracks that are wrong, one by one."""
-    record = json.loads(path.read_text(encoding="utf-8"))
+    record = _read(path)
     wrong, frames = record["wrong"], record["frames"]
     lines = [
         f"Wrong after {frames} clean frames: {len(wrong)} of {record['tracks']} tracks; one track is "
@@ -301,7 +307,7 @@ def _errors(path: Path) -> list[str]:
 
 def _precision(path: Path) -> list[str]:
     """What running the networks in 8 bits changes."""
-    record = json.loads(path.read_text(encoding="utf-8"))
+    record = _read(path)
     lines = [
         "In 8 bits, as nodes and replay run the networks on an x86 CPU, against float32 "
         f"(`{record['fuser']}`, L = {record['L']}, the same {record['tracks']} test tracks, float32 → int8):",
@@ -326,7 +332,7 @@ def _drives(path: Path) -> list[str]:
     """Warnings over whole drives, in the place of tracks cut out of them."""
     if not path.exists():
         return []
-    record = json.loads(path.read_text(encoding="utf-8"))
+    record = _read(path)
     lines = [
         "Warnings over whole drives through other countries, by day, dusk and rain, "
         f"{'raw images' if record['jpeg_quality'] is None else 'images as JPEG'} "
@@ -357,7 +363,7 @@ def _drives(path: Path) -> list[str]:
 def _repulsion(path: Path) -> str:
     if not path.exists():
         return ""
-    document = json.loads(path.read_text(encoding="utf-8"))
+    document = _read(path)
     lines = [
         "## What repulsive training does",
         "",

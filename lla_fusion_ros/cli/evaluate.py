@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
         frames = sum(min(len(track.frames), max(options.lengths)) for part in parts for track in part.tracks)
         progress.crops_expected(frames * sum(len(options.seeds(regime)) for regime in options.regimes))
         evaluation = evaluate(bundle, selection, options, cache, progress)
-    document = _document(bundle, tracks, selection, options, evaluation)
+    document = _document(bundle, tracks, args.split, selection, options, evaluation)
     if args.plots:
         from lla_fusion_ros.plots.evaluation import all_figures
 
@@ -154,14 +154,19 @@ def _selection(args: argparse.Namespace, bundle: Bundle, tracks: Any) -> Selecti
 
 
 def _document(
-    bundle: Bundle, tracks: Any, selection: Selection, options: Options, evaluation: Any
+    bundle: Bundle, tracks: Any, split: str, selection: Selection, options: Options, evaluation: Any
 ) -> dict[str, Any]:
     from lla_fusion_ros import __version__
 
     return {
         "command": shlex.join(["lla-fusion", *sys.argv[1:]]),
         "bundle": {"file": Path(bundle.source).name, "hash": bundle.hash, "networks": bundle.networks},
-        "dataset": {"name": tracks.name, "digest": tracks.digest},
+        "dataset": {
+            "name": tracks.name,
+            "digest": tracks.digest,
+            "split": split,
+            "split_seed": bundle.meta.dataset.get("split_seed"),
+        },
         "default_fuser": bundle.meta.default_fuser,
         "tracks": len(selection.inside.tracks),
         "outside_tracks": len(selection.outside.tracks),
