@@ -30,7 +30,7 @@ from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.fusion.fitting.dual_pool import least_lapse
 from lla_fusion_ros.fusion.fitting.objective import chance_of_an_error, minimise
 from lla_fusion_ros.fusion.fitting.reliable_pool import SIGN_PRIOR
-from lla_fusion_ros.fusion.measure import MeasuredViews, network_mean
+from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.fusion.pool import FLOOR
 from lla_fusion_ros.fusion.quality import QUALITY, quality
 
@@ -53,7 +53,7 @@ def more_signs(views: MeasuredViews) -> dict[str, np.ndarray]:
         "logit_spread": logits.std(axis=-1),
         "log_top": np.log(np.maximum(views.mean_pmf.max(axis=-1), 1e-12)),
         "network_entropy": views.mean_network_entropy,
-        "agreement": network_mean(views.shifted.argmax(axis=-1) == views.top[:, None]),
+        "agreement": (views.shifted.argmax(axis=-1) == views.top[:, None]).mean(axis=1),
     }
 
 

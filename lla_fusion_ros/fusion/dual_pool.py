@@ -16,6 +16,7 @@ from lla_fusion_ros.pmf import max_shift
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.products import last_axis_sum, weighted_sum
 
+MOST_RARITY = 10.0  # logits that a class of standard rarity may gain or lose
 LARGEST_TRUST = 3.0  # no view speaks for a pool more than e^3 times as sure, or as unsure, as a standard one
 # Constants that meet the columns of a state are tables of one row: of one track, numpy need not broadcast.
 MOST_LEARNED = np.array([[LARGEST_LOG_WEIGHT, LARGEST_LOG_WEIGHT, LARGEST_TRUST]])
@@ -69,6 +70,11 @@ class DualPool(SumFuser):
     g_t = trust . f_t is the trust in the track: the same pool is surer where the views that made it are good
     ones.
 
+    Both pools take views corrected for the rarity rho of the classes (`EnsemblePosterior.rarity`):
+    p_t = softmax(z_t / T_v + linear_rarity rho) and zc_t = z_t + log_rarity rho, centred. In bad frames
+    networks fall back on the classes that they were most often in doubt about in training, and name the
+    others too seldom.
+
     `lapse` is the share of objects that the networks misread as a whole, in every view alike: further views
     of the same object cannot make the fused class surer than that. Its fit is never below half an
     object (Jeffreys), however well the validation tracks went. Cost O(C(D + M)) per view beside the
@@ -84,6 +90,8 @@ class DualPool(SumFuser):
         "b": Scalar(0.7, -4.0, 4.0),
         "lapse": Scalar(0.003, 0.0, 0.5),
         "spread": Scalar(0.3, 0.0, 1.0),
+        "linear_rarity": Scalar(0.0, -MOST_RARITY, MOST_RARITY),
+        "log_rarity": Scalar(0.0, -MOST_RARITY, MOST_RARITY),
     }
     options = {"prior": Scalar(1.0, 1e-6, 1e4, log=True)}  # of the Laplace variance among the signs
     vectors = (
@@ -111,6 +119,9 @@ class DualPool(SumFuser):
         self._scale = np.array([[-np.log(value["temperature"]), -value["b"]]])
         self._spreads = np.array([[1.0], [value["spread"]]])
         self._shares = np.array([1.0 - value["lapse"], value["lapse"]])
+        self._linear_benefit, self._log_benefit = (
+            value[key] * posterior.rarity if value[key] else None for key in ("linear_rarity", "log_rarity")
+        )  # [classes]
 
     def _vector(self, key: str, default: np.ndarray) -> np.ndarray:
         vector = self.vector.get(key, default)
@@ -138,8 +149,10 @@ class DualPool(SumFuser):
         weights = np.exp(learned[:, :2], out=state.weights)
         np.multiply(learned[:, 2], weights[:, 0], out=state.trust)
         pools = state.pools
-        np.multiply(weights[:, :1], views.tempered_pmf(self.value["view_temperature"]), out=pools[:, 0])
-        np.multiply(weights[:, 1:], views.mean_centred, out=pools[:, 1])
+        pmf = views.tempered_pmf(self.value["view_temperature"], self._linear_benefit)
+        np.multiply(weights[:, :1], pmf, out=pools[:, 0])
+        logits = views.mean_centred if self._log_benefit is None else views.mean_centred + self._log_benefit
+        np.multiply(weights[:, 1:], logits, out=pools[:, 1])
         return state
 
     def predict(self, state: TwoSums) -> np.ndarray:

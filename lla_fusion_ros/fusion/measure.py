@@ -99,11 +99,15 @@ class MeasuredViews(Views):
         """The deep ensemble's pmf: mean over networks.  [t, m]"""
         return _mean_softmax(self._powers, self._total)
 
-    def tempered_pmf(self, temperature: float) -> np.ndarray:
-        """Mean over networks of the temperature-scaled pmfs (eq. temp_scaling_fm).  [t, m]"""
-        if temperature == 1.0:
+    def tempered_pmf(self, temperature: float, benefit: np.ndarray | None = None) -> np.ndarray:
+        """Mean over networks of the temperature-scaled pmfs (eq. temp_scaling_fm).  [t, m]
+
+        `benefit` is added to the scaled logits of every class.  [m]
+        """
+        if temperature == 1.0 and benefit is None:
             return self.mean_pmf
-        powers = np.exp(self.shifted / temperature)
+        scaled = self.shifted / temperature
+        powers = np.exp(scaled if benefit is None else scaled + benefit)
         return _mean_softmax(powers, last_axis_sum(powers))
 
     @once

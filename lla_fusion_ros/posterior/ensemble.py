@@ -77,6 +77,22 @@ class EnsemblePosterior:
         return inverse.reshape(self.factors.shape)
 
     @cached_property
+    def rarity(self) -> np.ndarray:
+        """How little the training data left in doubt about each class, at mean 0 and spread 1.  [classes]
+
+        -ln tr(A_m - P0^-1), mean over networks. The trace, sum_n f_m (1 - f_m) |phi_n|^2, is the Fisher
+        information of the training data about the class, prior apart: small for a class of few examples or
+        one that nothing is mistaken for, large for one that networks fall back on when in doubt.
+        """
+        factors = np.asarray(self.factors, np.float64)
+        information = np.einsum("cmde,cmde->cm", factors, factors) - self.prior_precision * self.features
+        # of a class that was never in doubt nothing but rounding may be left
+        least = np.maximum(1e-6 * information.max(axis=1, keepdims=True), 1e-12)
+        rarity = -np.log(np.maximum(information, least)).mean(axis=0)
+        spread = rarity.std()
+        return (rarity - rarity.mean()) / spread if spread > 1e-9 else np.zeros(self.classes)
+
+    @cached_property
     def _whitening(self) -> np.ndarray:
         """L_m^-1 of all classes side by side, so that one product whitens for every class.
 

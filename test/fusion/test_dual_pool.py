@@ -9,6 +9,7 @@ from lla_fusion_ros.fusion.along import flat_views, pmf_along
 from lla_fusion_ros.fusion.base import FitTracks
 from lla_fusion_ros.fusion.fitting.dual_pool import least_lapse
 from lla_fusion_ros.fusion.quality import quality
+from lla_fusion_ros.views import Views
 from support.tiny_bundle import tiny_bundle
 from support.tracks_with_bad_frames import tracks_with_bad_frames
 
@@ -96,6 +97,40 @@ def test_the_fitted_lapse_is_never_below_half_an_object_and_counts_objects_not_t
         make_fuser("dual_pool", posterior, values)  # within all bounds
 
 
+def test_rarity_corrects_the_logits_of_every_view_before_they_are_pooled():
+    """With equal weights both pools see nothing but logits: corrected by the fuser, or by hand beforehand."""
+    posterior = tiny_bundle().posterior()
+    logits, features, _, _ = tracks_with_bad_frames(posterior)
+    equal = {**VALUES, "linear_theta": [0.0] * 5, "log_theta": [0.0] * 5, "view_temperature": 1.0}
+    rare = {**equal, "linear_rarity": 0.7, "log_rarity": 0.7}
+    assert np.ptp(posterior.rarity) > 1.0
+    by_fuser = pmfs("dual_pool", posterior, rare, logits, features)
+    by_hand = pmfs("dual_pool", posterior, equal, logits + 0.7 * posterior.rarity, features)
+    np.testing.assert_allclose(by_fuser, by_hand, atol=1e-6)
+    assert np.abs(by_fuser - pmfs("dual_pool", posterior, equal, logits, features)).max() > 0.01
+    one_by_one = make_fuser("dual_pool", posterior, rare)  # as on a road: no view yet, then one
+    state = one_by_one.initial(len(logits))
+    np.testing.assert_allclose(one_by_one.predict(state), 1.0 / logits.shape[-1])
+    state = one_by_one.update(state, Views(logits[:, 0], features[:, 0]))
+    np.testing.assert_allclose(one_by_one.predict(state), by_fuser[:, 0], atol=1e-9)
+
+
+def test_a_fit_finds_that_networks_name_rare_classes_too_seldom():
+    posterior = tiny_bundle().posterior()
+    logits, features, steps, label = tracks_with_bad_frames(posterior, seed=2)
+    biased = logits - 2.0 * posterior.rarity.astype(np.float32)  # what the networks wrongly take off
+    tracks = FitTracks(biased, features, steps, label)
+    values = fusers()["dual_pool"].fit(posterior, tracks)  # type: ignore[attr-defined]
+    plain = {**values, "linear_rarity": 0.0, "log_rarity": 0.0}
+    corrected, before = (
+        np.log(pmfs("dual_pool", posterior, own, biased, features)[:, -1]) for own in (values, plain)
+    )
+    gain = (corrected - before).mean(axis=0)  # what each class gets from the correction
+    assert np.corrcoef(gain, posterior.rarity)[0, 1] > 0.9
+    rows = np.arange(len(label))
+    assert -corrected[rows, label].mean() < -before[rows, label].mean()
+
+
 @pytest.mark.parametrize(
     ("values", "named"),
     [
@@ -104,6 +139,7 @@ def test_the_fitted_lapse_is_never_below_half_an_object_and_counts_objects_not_t
         ({"scale": [1.0, 0.0, 1.0, 1.0, 1.0]}, "scale"),
         ({"theta": 1.0}, "theta"),
         ({"lapse": 0.9}, "lapse"),
+        ({"log_rarity": 11.0}, "log_rarity"),
     ],
 )
 def test_values_that_do_not_fit_are_refused_by_name(values, named):

@@ -51,6 +51,24 @@ def test_covariance_of_two_views_equals_j_p_jt(ensemble, images, fresh, oracles)
     assert (covariance[:, 0, 1] == 0).all() and (covariance[:, 1, 0] == 0).all()
 
 
+def test_rarity_is_minus_the_log_of_the_fisher_information_about_each_class(ensemble, images, oracles):
+    expected = np.zeros(4)
+    for network in ensemble.members:
+        information = np.diag(oracles.fisher(network, HEAD, images))  # weights [4, 5], then biases [4]
+        expected -= np.log(information[:20].reshape(4, 5).sum(axis=1) + information[20:])
+    expected = (expected - expected.mean()) / expected.std()
+    for prior in (0.3, 50.0):  # and neither prior nor temperature has a say
+        posterior = fit_last_layer(ensemble, [images], prior)
+        np.testing.assert_allclose(posterior.rarity, expected, rtol=1e-7)
+        np.testing.assert_allclose(posterior.with_temperature(3.0).rarity, posterior.rarity)
+    np.testing.assert_allclose(posterior.with_prior(7.0).rarity, expected, rtol=1e-6)
+
+
+def test_classes_without_any_information_are_all_equally_rare():
+    factors = np.broadcast_to(2.0 * np.eye(4), (2, 3, 4, 4))  # the prior alone
+    np.testing.assert_array_equal(EnsemblePosterior(factors, 4.0).rarity, 0.0)
+
+
 def test_footprints_give_variance_and_covariance(ensemble, images, fresh):
     posterior = fit_last_layer(ensemble, [images], 1.0).with_temperature(2.0)
     features = features_of(ensemble, fresh)
