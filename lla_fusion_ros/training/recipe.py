@@ -107,9 +107,9 @@ def _starting_networks(recipe: Recipe, classes: tuple[str, ...]) -> list[SplitNe
 
 
 def _commands(recipe: Recipe) -> list[str]:
-    """What was typed to get here, from the first training on."""
+    """What was typed to get here, from the first training on; of calibrations alone only the last counts."""
     earlier = [] if recipe.start is None else recipe.start.meta.training.get("commands", [])
-    return [*earlier, recipe.command]
+    return [*(command for command in earlier if " --epochs 0 " not in f"{command} "), recipe.command]
 
 
 def _dataset_record(recipe: Recipe, tracks: TrackSet, splits: Any) -> dict[str, Any]:
