@@ -27,7 +27,7 @@ from lla_fusion_ros.datasets import REGIMES, load_dataset, split_tracks
 from lla_fusion_ros.evaluation.bootstrap import Resamples, interval
 from lla_fusion_ros.evaluation.outputs import default_cache, network_outputs
 from lla_fusion_ros.fusion.along import flat_views
-from lla_fusion_ros.fusion.fitting.dual_pool import least_lapse
+from lla_fusion_ros.fusion.fitting.dual_pool import MOST_LAPSE, RARITY_RIDGE, least_lapse
 from lla_fusion_ros.fusion.fitting.objective import chance_of_an_error, minimise
 from lla_fusion_ros.fusion.fitting.reliable_pool import SIGN_PRIOR
 from lla_fusion_ros.fusion.measure import MeasuredViews
@@ -75,6 +75,7 @@ class Idea:
         trust: the temperature of the linear pool listens to the mean signs of the whole track.
         distances: the distance of the features to each class's training features joins the class scores.
         lapse: a share of objects is taken to be misread as a whole.
+        rarity: views are corrected for the rarity of the classes, the Fisher information about each.
     """
 
     title: str
@@ -83,6 +84,7 @@ class Idea:
     trust: bool = False
     distances: bool = False
     lapse: bool = False
+    rarity: bool = False
 
 
 IDEAS = (
@@ -96,10 +98,12 @@ IDEAS = (
     Idea("mean of the two pools, five signs", "mean"),
     Idea("product of the two pools, five signs", "dual"),
     Idea("product of the two pools, five signs, lapse", "dual", lapse=True),
-    Idea("product of the two pools, five signs, lapse, trust (`dual_pool`)", "dual", trust=True, lapse=True),
-    Idea("the same without the Laplace variance", "dual", PLAIN, trust=True, lapse=True),
-    Idea("the same with entropy and Laplace variance only", "dual", TWO, trust=True, lapse=True),
+    Idea("product of the two pools, five signs, lapse, trust", "dual", trust=True, lapse=True),
     Idea("the same with twelve signs", "dual", NAMES, trust=True, lapse=True),
+    Idea("the same with five signs and rarity (`dual_pool`)", "dual", trust=True, lapse=True, rarity=True),
+    Idea("`dual_pool` without the Laplace variance", "dual", PLAIN, trust=True, lapse=True, rarity=True),
+    Idea("`dual_pool` with nothing of Laplace: neither variance nor rarity", "dual", PLAIN, True, lapse=True),
+    Idea("`pool` with rarity", signs=("entropy",), rarity=True),
     Idea("bounded views: (1 − ε) p + ε/M, five signs", "bounded"),
     Idea("product of the two pools with class distances in feature space", "dual", distances=True),
 )
@@ -113,6 +117,7 @@ class Tracks:
     centred: torch.Tensor
     distances: torch.Tensor
     signs: torch.Tensor
+    rarity: torch.Tensor  # of the classes, the same in every row.  [n, M]
     last: torch.Tensor  # place of the pmf after each of LENGTHS.  [n, lengths]
     label: torch.Tensor
     source: torch.Tensor  # the physical object.  [n]
@@ -128,7 +133,7 @@ def tensors(bundle: Bundle, views: TrackViews) -> Tracks:
     flat = flat_views(posterior, views.logits, views.features)
     extra = more_signs(flat)
     signs = np.column_stack([quality(flat, prior=SIGN_PRIOR), *(extra[name] for name in MORE)])
-    signs = np.clip((signs - signs.mean(0)) / signs.std(0), -8, 8)
+    signs = np.clip((signs - signs.mean(0)) / np.maximum(signs.std(0), 1e-6), -8, 8)
     white = np.einsum("tcd,cde->cte", flat.bounded_features[..., :-1], model.space.whitening)
     centres = model.space.centres  # [C, M, d]
     scores = np.matmul(white, centres.swapaxes(1, 2)) - 0.5 * (centres**2).sum(-1)[:, None]
@@ -144,6 +149,7 @@ def tensors(bundle: Bundle, views: TrackViews) -> Tracks:
         tensor(flat.mean_centred),
         tensor(distances / distances.std()),
         tensor(signs),
+        torch.from_numpy(posterior.rarity.astype(np.float32)).expand(shape[0], -1),
         torch.from_numpy(last),
         torch.from_numpy(views.label.astype(np.int64)),
         torch.from_numpy(views.source.astype(np.int64)),
@@ -161,6 +167,7 @@ def fitted(idea: Idea, tracks: Tracks) -> dict[str, torch.Tensor]:
         "scalars": torch.tensor([0.1, half, 0.0, -4.0, 0.1]),  # alpha, ln T, ln T_view, bound, kappa
         "powers": torch.tensor([0.3, half]),  # a, b
         "tail": torch.tensor([-5.0, -1.0]),  # logits of lapse and spread
+        "rarity": torch.zeros(2),  # of the linear and of the log-linear pool
     }
     for parameter in parameters.values():
         parameter.requires_grad_()
@@ -173,7 +180,8 @@ def fitted(idea: Idea, tracks: Tracks) -> dict[str, torch.Tensor]:
         right = of_truth(log_pmf, tracks)
         others = (log_pmf.sum(-1) - right) / (log_pmf.shape[-1] - 1)
         penalty = sum((kept * parameters[name] ** 2).sum() for name, kept in spared.items())
-        return -((1 - wrong) * right + wrong * others).mean() + RIDGE * penalty
+        penalty = RIDGE * penalty + RARITY_RIDGE * (parameters["rarity"] ** 2).sum()
+        return -((1 - wrong) * right + wrong * others).mean() + penalty
 
     minimise(loss, list(parameters.values()), iterations=40)
     return parameters
@@ -199,7 +207,8 @@ def log_pmfs(idea: Idea, parameters: dict[str, torch.Tensor], tracks: Tracks) ->
     log_pmf = scores.log_softmax(-1)
     if idea.lapse:
         lapse, spread = torch.sigmoid(parameters["tail"])
-        lapse = lapse + least_lapse(len(torch.unique(tracks.source)))
+        least = least_lapse(len(torch.unique(tracks.source)))
+        lapse = least + (MOST_LAPSE - least) * lapse
         wide = (spread * scores).log_softmax(-1)
         log_pmf = torch.logaddexp(torch.log1p(-lapse) + log_pmf, torch.log(lapse) + wide)
     return log_pmf
@@ -219,7 +228,10 @@ def _linear(
     alpha, log_t, log_view, bound, _ = parameters["scalars"]
     weight = _weights(signs, parameters["linear"])
     total = weight.cumsum(1)
-    pmf = torch.softmax(tracks.shifted / torch.exp(log_view.clamp(-2.3, 2.9)), -1).mean(2)
+    scaled = tracks.shifted / torch.exp(log_view.clamp(-2.3, 2.9))
+    if idea.rarity:
+        scaled = scaled + parameters["rarity"][0] * tracks.rarity[:, None, None]
+    pmf = torch.softmax(scaled, -1).mean(2)
     if idea.form == "bounded":
         bad = torch.sigmoid(bound)
         scores = (weight * torch.log((1 - bad) * pmf + bad / pmf.shape[-1])).cumsum(1) / total
@@ -238,6 +250,8 @@ def _log_linear(
     weight = _weights(signs, parameters["log"])
     total = weight.cumsum(1)
     logits = tracks.centred
+    if idea.rarity:
+        logits = logits + parameters["rarity"][1] * tracks.rarity[:, None]
     if idea.distances:
         logits = logits + parameters["scalars"][4] * tracks.distances
     scores = (weight * logits).cumsum(1) / total
@@ -300,12 +314,13 @@ def main() -> int:
         f"{Path(bundle.source).stem}: {bundle.networks} networks, {len(validation.tracks)} validation "
         f"tracks, {len(DRAWS)} draws where degraded, {FOLDS} folds by object; 95% intervals over objects."
     )
-    header = ["idea", "NLL / pool, L ≥ 10", "NLL / pool, all L"]
+    longest = "L ≥ 10" if np.median(views.steps) >= LENGTHS[LONG] else "all views"
+    header = ["idea", f"NLL / pool, {longest}", "NLL / pool, all L"]
     done: list[list[str]] = []
     for row in rows(tensors(bundle, views), views):
         done.append(row)
         print(*row, sep="   ", file=sys.stderr, flush=True)
-        write_table(args.json, "pools", {"header": header, "rows": done, "note": note})
+        write_table(args.json, f"pools_{made['name']}", {"header": header, "rows": done, "note": note})
     return 0
 
 

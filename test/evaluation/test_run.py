@@ -6,16 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lla_fusion_ros.bundle import make_bundle, save_bundle
+from lla_fusion_ros.bundle import save_bundle
 from lla_fusion_ros.calibration.collect import views_of_tracks
 from lla_fusion_ros.classifier import Classifier
 from lla_fusion_ros.cli.main import main
 from lla_fusion_ros.evaluation.run import Options, evaluate
 from lla_fusion_ros.evaluation.selection import select_tracks
 from lla_fusion_ros.fusion import fusers
-from lla_fusion_ros.warnings.fit import fit_warnings
-from support.tiny_bundle import tiny_bundle
 from support.tiny_datasets import make_trackset, write_ppm
+from support.watched_bundle import watched_bundle
 
 FEW = ("last", "mean_pmf", "pool", "reliability")
 
@@ -30,17 +29,7 @@ class Silent:
 
 @pytest.fixture(scope="module")
 def watched():
-    """A tiny bundle with fitted warnings."""
-    plain = tiny_bundle()
-    classify = Classifier(plain)
-    size, margin = plain.input_size, plain.crop_margin
-    inside = views_of_tracks(classify, make_trackset(classes=4, tracks=6, frames=24), size, margin)
-    strange = make_trackset(classes=4, tracks=4, frames=24, seed=9)
-    outside = views_of_tracks(classify, strange, size, margin, seed=3)
-    outside = replace(outside, label=np.full(len(outside), -1))
-    arrays, record = fit_warnings(plain.posterior(), inside, outside).to_parts()
-    meta = replace(plain.meta, warnings=record, default_fuser="pool")
-    return make_bundle(meta, plain.members(), plain.posterior(), arrays)
+    return watched_bundle()
 
 
 def test_every_fuser_regime_length_and_number_of_networks_is_scored(watched, tmp_path):

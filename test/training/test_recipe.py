@@ -1,12 +1,15 @@
 """From a folder of images to a bundle, as a user would do it."""
 
 import json
+from types import SimpleNamespace
 
 import cv2
 import pytest
 
 from lla_fusion_ros.bundle import load_bundle
 from lla_fusion_ros.cli.main import main
+from lla_fusion_ros.training.recipe import Recipe, _commands
+from lla_fusion_ros.training.settings import TrainSettings
 from lla_fusion_ros.warnings.model import WarningModel
 from support.toy_tracks import toy_tracks
 
@@ -52,6 +55,17 @@ def test_calibrating_again_keeps_the_networks_and_remembers_both_commands(bundle
     assert (after.tensors["network.1.trunk.0.weight"] == before.tensors["network.1.trunk.0.weight"]).all()
     assert len(after.meta.training["commands"]) == 2
     assert after.meta.softmax_temperature == pytest.approx((1.0, 1.0), rel=0.02)
+
+
+def test_of_several_calibrations_alone_only_the_last_command_is_remembered():
+    trained, calibrated = (
+        "lla-fusion train --epochs 5 --out a",
+        "lla-fusion train --start a --epochs 0 --out b",
+    )
+    start = SimpleNamespace(meta=SimpleNamespace(training={"commands": [trained, calibrated]}))
+    again = "lla-fusion train --start b --out c --epochs 0"
+    recipe = Recipe(TrainSettings({"name": "road", "size": 32}), start=start, command=again)
+    assert _commands(recipe) == [trained, again]
 
 
 def test_info_tells_what_is_in_the_bundle(bundle_path, capsys):
