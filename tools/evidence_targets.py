@@ -24,7 +24,7 @@ def targets(results: Results) -> list[Row]:
     for name, split in BELGIAN_SPLITS.items():
         if results[name]:
             rows += list(_belgium(results[name], split))
-    for name in ("mnist", "cifar10", "cifar10-large"):
+    for name in ("mnist", "cifar10"):
         document = results[f"reproduce-{name}"]
         if document:
             rows += list(_paper(name, document))

@@ -14,19 +14,13 @@ HELP = "repeat the paper's experiments on MNIST, Fashion-MNIST and CIFAR-10, bes
 EXAMPLE = """\
 python tools/get_datasets.py --to ~/datasets
 lla-fusion reproduce mnist --root ~/datasets
-lla-fusion reproduce cifar10 --root ~/datasets --seeds 0,1,2 --json cifar10.json --plots figures
-lla-fusion reproduce cifar10 --root ~/datasets --seeds 0 --large"""
+lla-fusion reproduce cifar10 --root ~/datasets --seeds 0,1,2 --json cifar10.json --plots figures"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", choices=("mnist", "cifar10"), help="which of the paper's experiments")
     parser.add_argument("--root", required=True, help="folder with one folder per data set")
     parser.add_argument("--seeds", default="0,1,2", help="one ensemble is trained for each (%(default)s)")
-    parser.add_argument(
-        "--large",
-        action="store_true",
-        help="CIFAR-10 with networks as accurate as the paper's, which take several times as long to train",
-    )
     parser.add_argument("--threads", type=int, help="torch threads (all cores)")
     parser.add_argument("--cache", metavar="DIR", help="keeps networks and outputs (~/.cache/lla_fusion)")
     parser.add_argument("--json", metavar="FILE", help="write all results as JSON; - for standard output")
@@ -52,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     plots = Path(args.plots) if args.plots else None
     with WorkProgress() as progress:
         document = reproduce(
-            args.experiment, Path(args.root).expanduser(), seeds, cache, progress.part, plots, args.large
+            args.experiment, Path(args.root).expanduser(), seeds, cache, progress.part, plots
         )
     document |= {"command": shlex.join(["lla-fusion", *sys.argv[1:]]), "version": __version__}
     if args.json == "-":

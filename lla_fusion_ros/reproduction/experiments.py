@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from lla_fusion_ros.errors import InputError
@@ -56,18 +56,8 @@ EXPERIMENTS: dict[str, Experiment] = {
 }
 
 
-# Networks as accurate as those the paper prints, where the ones above are not.
-LARGE: dict[str, dict[str, Any]] = {
-    "cifar10": {"name": "lenet_pooled", "size": 32, "channels": [32, 96, 192, 256]},
-}
-
-
-def experiment(name: str, large: bool = False) -> Experiment:
-    """The experiment of that name, on request with large networks."""
+def experiment(name: str) -> Experiment:
+    """The experiment of that name."""
     if name not in EXPERIMENTS:
         raise InputError(f"there is no experiment '{name}'; choose one of {', '.join(EXPERIMENTS)}")
-    if not large:
-        return EXPERIMENTS[name]
-    if name not in LARGE:
-        raise InputError(f"the networks of '{name}' are as accurate as the paper's; leave --large out")
-    return replace(EXPERIMENTS[name], architecture=LARGE[name])
+    return EXPERIMENTS[name]

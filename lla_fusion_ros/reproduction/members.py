@@ -12,8 +12,8 @@ from safetensors.torch import load_file, save_file
 from torch.nn import functional
 
 from lla_fusion_ros.networks import SplitNetwork, build_network
-from lla_fusion_ros.reproduction import network  # noqa: F401  importing registers its architectures
 from lla_fusion_ros.reproduction.experiments import Experiment
+from lla_fusion_ros.reproduction.network import lenet_strided  # noqa: F401  importing registers it
 
 
 def load_or_train(

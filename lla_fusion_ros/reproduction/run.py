@@ -14,16 +14,10 @@ from lla_fusion_ros.reproduction.tables import seed_scores, summary
 
 
 def reproduce(
-    name: str,
-    root: Path,
-    seeds: Sequence[int],
-    cache: Path,
-    progress: Progress,
-    plots: Path | None = None,
-    large: bool = False,
+    name: str, root: Path, seeds: Sequence[int], cache: Path, progress: Progress, plots: Path | None = None
 ) -> dict[str, Any]:
     """The document of results; figures of the first seed go to `plots`."""
-    setup = experiment(name, large)
+    setup = experiment(name)
     progress(f"loading {setup.dataset}", 0, 1)
     train, class_names = load_images(setup.dataset, root, "train")
     test, _ = load_images(setup.dataset, root, "test")

@@ -5,11 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 from lla_fusion_ros.cli.main import main
 from lla_fusion_ros.cli.reproduce import print_table
-from lla_fusion_ros.networks import build_network
 from lla_fusion_ros.reproduction import experiments
 from lla_fusion_ros.reproduction.methods import fit_methods
 from lla_fusion_ros.reproduction.outputs import Images, record
@@ -125,18 +123,3 @@ def test_a_temperature_on_the_fused_pmf_lowers_its_nll_where_it_was_fitted(recor
 def test_a_missing_data_set_is_named_with_the_way_to_get_it(tmp_path, capsys):
     assert main(["reproduce", "cifar10", "--root", str(tmp_path)]) == 1
     assert "get_datasets.py" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("large", [False, True])
-def test_the_networks_for_cifar_take_its_images_and_give_features_for_the_head(large):
-    setup = experiments.experiment("cifar10", large)
-    network = build_network(setup.architecture, 10)
-    logits = network(torch.zeros(2, 3, 32, 32))
-    assert logits.shape == (2, 10) and network.head.in_features == 84
-    pooled = any(isinstance(layer, torch.nn.MaxPool2d) for layer in network.trunk.modules())
-    assert pooled == large
-
-
-def test_large_networks_are_refused_where_there_are_none(tmp_path, capsys):
-    assert main(["reproduce", "mnist", "--large", "--root", str(tmp_path)]) == 1
-    assert "leave --large out" in capsys.readouterr().err
