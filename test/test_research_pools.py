@@ -27,7 +27,7 @@ def study():
     bundle = watched_bundle()
     tracks = make_trackset(classes=4, tracks=6, frames=12)
     views = views_of_tracks(Classifier(bundle), tracks, bundle.input_size, bundle.crop_margin)
-    return bundle, views, research_pools.tensors(bundle, views)
+    return bundle, views, research_pools.tensors(bundle, views, np.array([5, 1, 9, 3]))
 
 
 @pytest.mark.parametrize("idea", research_pools.IDEAS, ids=lambda idea: idea.title)

@@ -75,7 +75,8 @@ class Idea:
         trust: the temperature of the linear pool listens to the mean signs of the whole track.
         distances: the distance of the features to each class's training features joins the class scores.
         lapse: a share of objects is taken to be misread as a whole.
-        rarity: views are corrected for the rarity of the classes, the Fisher information about each.
+        rarity: what tells the rarity of the classes that views are corrected for: the Fisher information
+            about each ("information"), or its number of training tracks ("tracks"); empty: no correction.
     """
 
     title: str
@@ -84,7 +85,7 @@ class Idea:
     trust: bool = False
     distances: bool = False
     lapse: bool = False
-    rarity: bool = False
+    rarity: str = ""
 
 
 IDEAS = (
@@ -100,10 +101,11 @@ IDEAS = (
     Idea("product of the two pools, five signs, lapse", "dual", lapse=True),
     Idea("product of the two pools, five signs, lapse, trust", "dual", trust=True, lapse=True),
     Idea("the same with twelve signs", "dual", NAMES, trust=True, lapse=True),
-    Idea("the same with five signs and rarity (`dual_pool`)", "dual", trust=True, lapse=True, rarity=True),
-    Idea("`dual_pool` without the Laplace variance", "dual", PLAIN, trust=True, lapse=True, rarity=True),
-    Idea("`dual_pool` with nothing of Laplace: neither variance nor rarity", "dual", PLAIN, True, lapse=True),
-    Idea("`pool` with rarity", signs=("entropy",), rarity=True),
+    Idea("the same with five signs, rarity (`dual_pool`)", "dual", OWN, True, False, True, "information"),
+    Idea("`dual_pool`, rarity by the number of training tracks", "dual", OWN, True, False, True, "tracks"),
+    Idea("`dual_pool` without the Laplace variance", "dual", PLAIN, True, False, True, "information"),
+    Idea("`dual_pool` with neither Laplace variance nor rarity", "dual", PLAIN, True, False, True),
+    Idea("`pool` with rarity", signs=("entropy",), rarity="information"),
     Idea("bounded views: (1 − ε) p + ε/M, five signs", "bounded"),
     Idea("product of the two pools with class distances in feature space", "dual", distances=True),
 )
@@ -117,7 +119,8 @@ class Tracks:
     centred: torch.Tensor
     distances: torch.Tensor
     signs: torch.Tensor
-    rarity: torch.Tensor  # of the classes, the same in every row.  [n, M]
+    information: torch.Tensor  # rarity of the classes by either measure, the same in every row.  [n, M]
+    tracks: torch.Tensor
     last: torch.Tensor  # place of the pmf after each of LENGTHS.  [n, lengths]
     label: torch.Tensor
     source: torch.Tensor  # the physical object.  [n]
@@ -127,7 +130,8 @@ class Tracks:
         return Tracks(*(getattr(self, name)[chosen] for name in self.__slots__))
 
 
-def tensors(bundle: Bundle, views: TrackViews) -> Tracks:
+def tensors(bundle: Bundle, views: TrackViews, training_tracks: np.ndarray) -> Tracks:
+    """`training_tracks` is their number for each class.  [M]"""
     posterior, model = bundle.posterior(), bundle.warning_model()
     assert model is not None
     flat = flat_views(posterior, views.logits, views.features)
@@ -143,13 +147,18 @@ def tensors(bundle: Bundle, views: TrackViews) -> Tracks:
     def tensor(array: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(array, np.float32)).reshape(*shape, *array.shape[1:])
 
+    def every_row(values: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(values.astype(np.float32)).expand(shape[0], -1)
+
+    few = -np.log(np.maximum(training_tracks, 0.5))
     last = np.minimum(np.array(LENGTHS), views.steps[:, None]) - 1
     return Tracks(
         tensor(flat.shifted),
         tensor(flat.mean_centred),
         tensor(distances / distances.std()),
         tensor(signs),
-        torch.from_numpy(posterior.rarity.astype(np.float32)).expand(shape[0], -1),
+        every_row(posterior.rarity),
+        every_row((few - few.mean()) / max(few.std(), 1e-6)),
         torch.from_numpy(last),
         torch.from_numpy(views.label.astype(np.int64)),
         torch.from_numpy(views.source.astype(np.int64)),
@@ -230,7 +239,7 @@ def _linear(
     total = weight.cumsum(1)
     scaled = tracks.shifted / torch.exp(log_view.clamp(-2.3, 2.9))
     if idea.rarity:
-        scaled = scaled + parameters["rarity"][0] * tracks.rarity[:, None, None]
+        scaled = scaled + parameters["rarity"][0] * getattr(tracks, idea.rarity)[:, None, None]
     pmf = torch.softmax(scaled, -1).mean(2)
     if idea.form == "bounded":
         bad = torch.sigmoid(bound)
@@ -251,7 +260,7 @@ def _log_linear(
     total = weight.cumsum(1)
     logits = tracks.centred
     if idea.rarity:
-        logits = logits + parameters["rarity"][1] * tracks.rarity[:, None]
+        logits = logits + parameters["rarity"][1] * getattr(tracks, idea.rarity)[:, None]
     if idea.distances:
         logits = logits + parameters["scalars"][4] * tracks.distances
     scores = (weight * logits).cumsum(1) / total
@@ -301,7 +310,9 @@ def main() -> int:
     bundle = load_bundle(args.bundle)
     made = bundle.meta.dataset
     data = load_dataset(args.dataset, args.root)
-    validation = split_tracks(data, made["holdout"], tuple(made["fractions"]), made["split_seed"]).validation
+    splits = split_tracks(data, made["holdout"], tuple(made["fractions"]), made["split_seed"])
+    validation = splits.validation
+    training_tracks = np.bincount([track.label for track in splits.train.tracks], minlength=bundle.classes)
     seeds = {regime: DRAWS[: 1 if regime == "clean" else None] for regime in REGIMES}
     views = joined(
         [
@@ -317,7 +328,7 @@ def main() -> int:
     longest = "L ≥ 10" if np.median(views.steps) >= LENGTHS[LONG] else "all views"
     header = ["idea", f"NLL / pool, {longest}", "NLL / pool, all L"]
     done: list[list[str]] = []
-    for row in rows(tensors(bundle, views), views):
+    for row in rows(tensors(bundle, views, training_tracks), views):
         done.append(row)
         print(*row, sep="   ", file=sys.stderr, flush=True)
         write_table(args.json, f"pools_{made['name']}", {"header": header, "rows": done, "note": note})
