@@ -8,12 +8,7 @@ import torch
 
 from lla_fusion_ros.calibration import TrackViews, joined
 from lla_fusion_ros.calibration.assemble import CalibrationOptions
-from lla_fusion_ros.calibration.choose import (
-    choose_default,
-    decisive_lengths,
-    folds_by_object,
-    sound_candidates,
-)
+from lla_fusion_ros.calibration.choose import choose_default, decisive_lengths, folds_by_object
 from lla_fusion_ros.calibration.collect import views_of_tracks
 from lla_fusion_ros.calibration.fusers import fit_fuser, measure_tracks
 from lla_fusion_ros.calibration.temperature import fit_temperatures, scale_heads, scaled
@@ -190,15 +185,3 @@ def test_a_few_long_tracks_among_short_ones_do_not_decide():
 def test_the_default_does_not_buy_calibration_with_wrong_classes(posterior):
     choice = choose_default(posterior, _tracks(120), candidates=("product", "pool"), tolerance=0.0)
     assert choice.accuracy[choice.name] == max(choice.accuracy.values())
-
-
-def test_a_loss_of_accuracy_within_its_standard_error_is_none():
-    best = np.ones(400)
-    best[:20] = 0.0
-    swapped = best.copy()  # other objects wrong, two more of them: chance
-    swapped[:20], swapped[20:42] = 1.0, 0.0
-    worse = best.copy()  # the same objects wrong, and sixteen more: no chance
-    worse[20:36] = 0.0
-    hits = {"worse": worse, "best": best, "swapped": swapped}
-    assert sound_candidates(hits, tolerance=0.003) == ["best", "swapped"]
-    assert sound_candidates(hits, tolerance=0.05) == ["worse", "best", "swapped"]
