@@ -32,6 +32,8 @@ class MeasuredTracks:
         """The pmf of every track after its first L views.  {L: [tracks with at least L views, classes]}"""
         steps = self.tracks.steps
         reached = [length for length in lengths if (steps >= length).any()]
+        if not reached:  # a fold of short tracks only
+            return {}
         pmf = pmf_along(fuser, self.views, self.tracks.logits.shape[1], reached)  # [tracks, reached, classes]
         return {length: pmf[steps >= length, place] for place, length in enumerate(reached)}
 
