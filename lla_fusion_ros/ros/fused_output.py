@@ -17,9 +17,10 @@ class FusedOutput:
     def __init__(self, node: ManagedNode, bundle: Bundle) -> None:
         self._node = node
         self.class_names = bundle.class_names
-        node.outputs.latch(label_message(bundle.class_names, node.get_clock().now().nanoseconds))
         node.outputs.advertise(contract.FUSED_CLASSES, contract.DETECTIONS)
         node.outputs.advertise(contract.OOD_WARNINGS, contract.DIAGNOSTICS)
+        # last: who hears the labels finds the rest there
+        node.outputs.latch(label_message(bundle.class_names, node.get_clock().now().nanoseconds))
 
     def publish(self, fused: FusedFrame) -> None:
         limit = self._node.parameters.of(NodeSettings).max_hypotheses

@@ -104,6 +104,9 @@ class ManagedNode(LifecycleNode):
         try:
             self.build()
         except Exception as error:  # rclpy would swallow it without a word
+            if not self.context.ok():  # a signal has ended ROS in the middle of it
+                self._tear_down()
+                return FAILURE
             if not isinstance(error, LlaFusionError):
                 self.get_logger().error(traceback.format_exc())
             self._problem = str(error) or repr(error)
