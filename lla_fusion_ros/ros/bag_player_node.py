@@ -118,7 +118,8 @@ class BagPlayer(Node):
             left = self._play_clock.until(recorded)
             if left == 0.0:
                 break
-            self._publish_clock()
+            # it may have come meanwhile: the clock must not show more than the message's own time, then that
+            self._publish_clock(min(self._play_clock.time(), recorded))
             self._spinner.spin_once(timeout_sec=self._tick if left is None else min(left, self._tick))
         self._publish_clock(recorded)
 

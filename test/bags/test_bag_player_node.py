@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +14,9 @@ from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import Image  # noqa: E402
 from vision_msgs.msg import Detection2DArray, LabelInfo  # noqa: E402
 
+from lla_fusion_ros.bags.player import PlayClock  # noqa: E402
 from lla_fusion_ros.bags.writer import BagWriter  # noqa: E402
+from lla_fusion_ros.ros.bag_player_node import BagPlayer  # noqa: E402
 from lla_fusion_ros.wire.cdr import Header  # noqa: E402
 from lla_fusion_ros.wire.contract import DETECTIONS, IMAGE, LABEL_INFO  # noqa: E402
 from lla_fusion_ros.wire.detections import write_detections  # noqa: E402
@@ -60,6 +64,22 @@ def test_every_message_arrives_in_order_and_the_clock_runs(ros_graph, ros_proces
     times = [each.clock.sec * 10**9 + each.clock.nanosec for each in clock]
     assert times == sorted(times)
     assert times[0] >= START and times[-1] >= START + (FRAMES - 1) * STEP
+
+
+def test_the_clock_never_runs_past_a_message_and_back():
+    ticks = count(0.0, 6e-4)  # every look at the wall clock takes as long as most of the wait
+    shown: list[int] = []
+    player = SimpleNamespace(
+        _play_clock=PlayClock(1.0, now=lambda: next(ticks)),
+        _publish_clock=shown.append,
+        _spinner=SimpleNamespace(spin_once=lambda timeout_sec: None),
+        _tick=0.01,
+    )
+    player._play_clock.restart(START)
+    for due in (START + 1_000_000, START + 1_000_000, START + 9_000_000):
+        BagPlayer._wait_until(player, due, SimpleNamespace(pressed=lambda: ""))
+        assert shown[-1] == due
+    assert shown == sorted(shown) and len(shown) > 5
 
 
 def test_a_loop_begins_again_with_the_same_stamps(ros_graph, ros_process, drive):
