@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from lla_fusion_ros.calibration.choose import folds_by_object
 from lla_fusion_ros.calibration.collect import views_of_tracks
 from lla_fusion_ros.classifier import Classifier
 from lla_fusion_ros.fusion import make_fuser
@@ -38,7 +37,6 @@ def test_every_idea_gives_class_distributions(study, idea):
         pmf = research_pools.log_pmfs(idea, parameters, tracks).exp().numpy()
     assert pmf.shape == (len(views), len(research_pools.LENGTHS), 4)
     np.testing.assert_allclose(pmf.sum(axis=-1), 1.0, atol=1e-4)
-    assert folds_by_object(views, research_pools.FOLDS, seed=0).max() < research_pools.FOLDS
 
 
 def test_its_dual_pool_is_the_fuser_of_the_package(study):

@@ -47,7 +47,7 @@ def limits(record: dict[str, Any], key: str) -> str:
 
 
 def paper_table(results: Results, name: str, *scores: str) -> str:
-    """Ours, mean ± spread over seeds (one alone has none), and the paper's in brackets."""
+    """Ours, mean ± spread over seeds, and the paper's in brackets."""
     document = results[f"reproduce-{name}"]
     if not document:
         return missing(f"reproduce-{name}")
@@ -65,16 +65,14 @@ def paper_table(results: Results, name: str, *scores: str) -> str:
     }
     rows = []
     for row in document["table"]:
-        cells = [_beside_paper(row["scores"][score], score, len(document["seeds"])) for score in scores]
+        cells = [_beside_paper(row["scores"][score], score) for score in scores]
         rows.append([row["title"], *cells])
     return markdown(["method", *(titles[score] for score in scores)], rows)
 
 
-def _beside_paper(score: dict[str, Any], name: str, seeds: int) -> str:
+def _beside_paper(score: dict[str, Any], name: str) -> str:
     digits = {"accuracy": 4, "confidence": 4, "nll": 4, "brier": 4, "ece": 4}.get(name, 3)
-    text = short(score["mean"], digits)
-    if seeds > 1:
-        text += f" ± {short(score['spread'], digits)}"
+    text = f"{short(score['mean'], digits)} ± {short(score['spread'], digits)}"
     return text if score["paper"] is None else f"{text} ({score['paper']:g})"
 
 

@@ -71,7 +71,7 @@ Hence the same recipe once again on a split that had never been used, with seed 
 the table and ten draws of the degradations were settled before it was scored, and it was scored once. In
 between `dual_pool` had got its correction for rarity (docs/fusers.md), on validation tracks of other bundles;
 the rows of seed 0 are without it. The default reaches all numbers at once on the fresh split; on the other
-one, with two hard signs among its test tracks, no fuser does.""",
+one, among whose test tracks is a dark *speed limit 60* that every network reads as an 80, no fuser does.""",
         "limits": "",
     },
     {

@@ -100,10 +100,9 @@ def evaluate(
         assert inside is not None  # a selection always has known tracks
         evaluation.labels[regime] = inside.label
         for count in counts:
-            evaluation.single_frame.append(
-                {"regime": regime, "C": count, **_single_frame(bundle, inside, count, draws)}
-            )
-            for name, fused in _fuse_all(bundle, inside, names, count, report, regime):
+            seen = _seen_by(bundle, inside, count)
+            evaluation.single_frame.append({"regime": regime, "C": count, **_single_frame(*seen, draws)})
+            for name, fused in _fuse_all(bundle, *seen, names, report, regime):
                 if count == bundle.networks and name in ("last", bundle.meta.default_fuser):
                     evaluation.along[name, regime] = fused
                 for length in options.lengths:
@@ -147,9 +146,14 @@ def _drawn(
 
 
 def _fuse_all(
-    bundle: Bundle, tracks: TrackViews, names: Sequence[str], count: int, report: Report, regime: str
+    bundle: Bundle,
+    tracks: TrackViews,
+    views: MeasuredViews,
+    names: Sequence[str],
+    report: Report,
+    regime: str,
 ) -> list[tuple[str, Fused]]:
-    tracks, views = _seen_by(bundle, tracks, count)
+    count = tracks.networks
     fused = []
     for name in names:
         report.stage(f"{regime}, {count} network{'s' * (count > 1)}, {name}")
@@ -166,9 +170,8 @@ def _seen_by(bundle: Bundle, tracks: TrackViews, count: int) -> tuple[TrackViews
     return tracks, flat_views(posterior, tracks.logits, tracks.features)
 
 
-def _single_frame(bundle: Bundle, tracks: TrackViews, count: int, draws: Resamples) -> dict[str, Any]:
+def _single_frame(tracks: TrackViews, views: MeasuredViews, draws: Resamples) -> dict[str, Any]:
     """The accuracy of the networks on every frame alone, with its interval over tracks."""
-    tracks, views = _seen_by(bundle, tracks, count)
     right = right_frames(views.mean_pmf, tracks).astype(float)
     return {
         "accuracy": float(right.sum() / tracks.steps.sum()),
@@ -205,7 +208,7 @@ def _ood(
         return
     for count in counts:
         (_, known), (_, strange) = (
-            _fuse_all(bundle, part, [bundle.meta.default_fuser], count, report, regime)[0]
+            _fuse_all(bundle, *_seen_by(bundle, part, count), [bundle.meta.default_fuser], report, regime)[0]
             for part in (inside, outside)
         )
         for length in options.lengths:
