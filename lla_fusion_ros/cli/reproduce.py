@@ -35,11 +35,13 @@ def run(args: argparse.Namespace) -> int:
     from lla_fusion_ros.cli.work_progress import WorkProgress
     from lla_fusion_ros.errors import InputError
     from lla_fusion_ros.evaluation.outputs import default_cache
+    from lla_fusion_ros.memory import keep_freed_memory
     from lla_fusion_ros.reproduction.run import reproduce
 
     seeds = numbers("--seeds", args.seeds)
     if not seeds:
         raise InputError("--seeds names no seed; give at least one, for example --seeds 0")
+    keep_freed_memory()
     if args.threads is not None:
         torch.set_num_threads(max(args.threads, 1))
     cache = Path(args.cache).expanduser() if args.cache else default_cache() / "reproduce"

@@ -48,9 +48,10 @@ EXPERIMENTS: dict[str, Experiment] = {
         outside=None,
         networks=5,
         epochs=10,
-        architecture={"name": "lenet_strided", "size": 32, "channels": [32, 64, 96]},
+        architecture={"name": "lenet_pooled", "size": 32, "channels": [32, 64, 128, 256]},
         normalisation=Normalisation(kind="fixed", mean=0.4734, std=0.2516),
-        shift=3,
+        batch=64,
+        shift=2,
         decay=True,
     ),
 }

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from lla_fusion_ros.networks import SplitNetwork, build_network
 from lla_fusion_ros.reproduction.experiments import Experiment
-from lla_fusion_ros.reproduction.network import lenet_strided  # noqa: F401  importing registers it
+from lla_fusion_ros.reproduction.network import lenet_pooled  # noqa: F401  importing registers it
 
 
 def load_or_train(

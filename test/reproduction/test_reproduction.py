@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from lla_fusion_ros.cli.main import main
 from lla_fusion_ros.cli.reproduce import print_table
+from lla_fusion_ros.networks import build_network
 from lla_fusion_ros.reproduction import experiments
 from lla_fusion_ros.reproduction.methods import fit_methods
 from lla_fusion_ros.reproduction.outputs import Images, record
@@ -123,3 +125,9 @@ def test_a_temperature_on_the_fused_pmf_lowers_its_nll_where_it_was_fitted(recor
 def test_a_missing_data_set_is_named_with_the_way_to_get_it(tmp_path, capsys):
     assert main(["reproduce", "cifar10", "--root", str(tmp_path)]) == 1
     assert "get_datasets.py" in capsys.readouterr().err
+
+
+def test_the_network_for_cifar_takes_its_images_and_gives_as_many_features_as_lenet5():
+    network = build_network(experiments.experiment("cifar10").architecture, 10)
+    assert network(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
+    assert network.head.in_features == 84
