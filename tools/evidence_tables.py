@@ -116,6 +116,32 @@ def fuser_table(results: Results, name: str, *cells: str) -> str:
     return markdown(header, rows) + note
 
 
+def across_table(results: Results, *names: str) -> str:
+    """NLL over `pool`'s of the fusers that learn, on every set of test tracks; bold: the lowest of a row."""
+    shown = ("dual_pool", "reliable_pool", "reliability", "ella_mixture", "hybrid", "wls_robust")
+    rows = []
+    for name in names:
+        document = results[name]
+        if not document:
+            return missing(name)
+        count = document["bundle"]["networks"]
+        start = max(r["L_from"] for r in document["comparisons"])
+        ratio = {
+            r["fuser"]: r["nll_over_pool"]
+            for r in document["comparisons"]
+            if (r["regime"], r["C"], r["L_from"]) == ("all", count, start)
+        }
+        own = [ratio[fuser] for fuser in shown if fuser in ratio]
+        cells = [
+            "–" if fuser not in ratio
+            else f"**{short(ratio[fuser])}**" if ratio[fuser] == min([*own, 1.0])
+            else short(ratio[fuser])
+            for fuser in shown
+        ]  # fmt: skip
+        rows.append([f"results/{name}.json", str(document["tracks"]), *cells])
+    return markdown(["test tracks", "number", *(f"`{fuser}`" for fuser in shown)], rows)
+
+
 def _ece(record: dict[str, Any]) -> str:
     least, most = (short(value) for value in record["ece_if_calibrated"])
     return f"{short(record['ece'])} ({least}–{most})"
@@ -215,6 +241,7 @@ def targets_table(results: Results) -> str:
 TABLES: dict[str, Callable[..., str]] = {
     "paper": paper_table,
     "fusers": fuser_table,
+    "across": across_table,
     "ood": ood_table,
     "switch": switch_table,
     "stability": stability_table,

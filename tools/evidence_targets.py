@@ -14,6 +14,8 @@ BELGIAN = (
     ("belgium", "", "split seed 0, second of two tries"),
     ("belgium_split1", "ella_mixture", "split seed 1, the default by the rule of then"),
     ("belgium_split1", "", "split seed 1, the default by a rule changed after scoring"),
+    ("belgium_split2", "", "split seed 2, the default by the rule settled before scoring"),
+    ("belgium_split2", "dual_pool", "split seed 2, the default by a rule changed after scoring"),
 )
 Row = list[str]
 

@@ -2,8 +2,8 @@
 
 The paper says "LeNet5 inspired" and prints 82% for one network after ten epochs; LeNet5 itself (6 and 16
 channels) stops near 65% there. This one keeps LeNet5's plan, convolutions each followed by pooling and then
-dense layers of 128 and 84, with four stages of more channels and batch norm. Pooling stands before batch norm,
-which so has a quarter of the pixels to go through.
+dense layers of 128 and 84, with four stages of more channels and batch norm. Pooling stands before batch
+norm, which so has a quarter of the pixels to go through.
 """
 
 from __future__ import annotations
