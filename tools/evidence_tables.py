@@ -89,11 +89,7 @@ def fuser_table(results: Results, name: str, *cells: str) -> str:
     found = {(r["fuser"], r["regime"], r["L"]): r for r in document["results"] if r["C"] == count}
     lengths = {r["L"] for r in document["results"]}
     number = NUMBER if NUMBER in lengths else max(lengths)
-    start = max(r["L_from"] for r in document["comparisons"])
-    ratio = {
-        r["fuser"]: r for r in document["comparisons"]
-        if (r["regime"], r["C"], r["L_from"]) == ("all", count, start)
-    }  # fmt: skip
+    start, ratio = _over_pool(document)
     names = sorted({r["fuser"] for r in document["results"]}, key=lambda n: _overall(found, n, wanted))
     header = ["fuser", *(f"{regime} L={length}" for regime, length in wanted)]
     header += [f"ECE hard L={number} (exact)", f"flips hard L={max(n for _, n in wanted)}"]
@@ -124,13 +120,7 @@ def across_table(results: Results, *names: str) -> str:
         document = results[name]
         if not document:
             return missing(name)
-        count = document["bundle"]["networks"]
-        start = max(r["L_from"] for r in document["comparisons"])
-        ratio = {
-            r["fuser"]: r["nll_over_pool"]
-            for r in document["comparisons"]
-            if (r["regime"], r["C"], r["L_from"]) == ("all", count, start)
-        }
+        ratio = {fuser: r["nll_over_pool"] for fuser, r in _over_pool(document)[1].items()}
         own = [ratio[fuser] for fuser in shown if fuser in ratio]
         cells = [
             "–" if fuser not in ratio
@@ -140,6 +130,15 @@ def across_table(results: Results, *names: str) -> str:
         ]  # fmt: skip
         rows.append([f"results/{name}.json", str(document["tracks"]), *cells])
     return markdown(["test tracks", "number", *(f"`{fuser}`" for fuser in shown)], rows)
+
+
+def _over_pool(document: dict[str, Any]) -> tuple[int, dict[str, dict[str, Any]]]:
+    """Each fuser's comparison with `pool` over all networks and regimes, and from which length on."""
+    count, start = document["bundle"]["networks"], max(r["L_from"] for r in document["comparisons"])
+    chosen = (
+        r for r in document["comparisons"] if (r["regime"], r["C"], r["L_from"]) == ("all", count, start)
+    )
+    return start, {r["fuser"]: r for r in chosen}
 
 
 def _ece(record: dict[str, Any]) -> str:

@@ -17,8 +17,8 @@ DECISIVE = (10, 20, 30)  # where there is something to fuse; at shorter lengths 
 # Each fit leaves an eighth of the objects out. With three folds it left out a third, and the fusers with many
 # numbers to fit were judged by what they learn from too few objects.
 FOLDS = 8
-# Wins whatever the validation tracks leave open. A few misread objects decide the NLL of some hundred; so
-# cross-validation alone at times took another one, and on the test tracks this one was ahead
+# Wins whatever the validation tracks leave open. A few misread objects weigh so much in the NLL of some
+# hundred that cross-validation alone at times took another one, and on the test tracks this one was ahead
 # (docs/evidence.md).
 FAVOURITE = "dual_pool"
 CANDIDATES = (
