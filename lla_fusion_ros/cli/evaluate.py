@@ -37,7 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--split",
         choices=("all", "test"),
         help="test: the tracks the bundle kept aside when it was trained on this data; all: every track of "
-        "the folder (default: test where the bundle was trained on this folder, else all)",
+        "the folder, which may lack classes (default: test where the bundle was trained on this folder, else "
+        "all)",
     )
     data.add_argument("--ood-dataset", metavar="NAME", help="a data set that plays the outside world")
     data.add_argument("--ood-root", metavar="DIR", help="its folder")
@@ -72,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     from lla_fusion_ros.cli.evaluation_tables import print_tables
     from lla_fusion_ros.cli.words import data_options
     from lla_fusion_ros.cli.work_progress import WorkProgress
-    from lla_fusion_ros.datasets import load_dataset
+    from lla_fusion_ros.datasets import load_dataset, load_part_of_dataset
     from lla_fusion_ros.errors import InputError
     from lla_fusion_ros.evaluation.outputs import default_cache
     from lla_fusion_ros.evaluation.run import evaluate
@@ -87,7 +88,9 @@ def run(args: argparse.Namespace) -> int:
     cache = Path(args.cache) if args.cache else default_cache()
     with WorkProgress() as progress:
         progress.stage(f"loading {args.dataset}")
-        tracks = load_dataset(args.dataset, args.root, progress.tracks, **data_options(args.option))
+        # Only who says "all" may bring a part: else a lost folder would make training tracks test tracks.
+        load = load_part_of_dataset if args.split == "all" else load_dataset
+        tracks = load(args.dataset, args.root, progress.tracks, **data_options(args.option))
         selection = _selection(args, bundle, tracks)
         parts = (selection.inside, selection.outside)
         frames = sum(min(len(track.frames), max(options.lengths)) for part in parts for track in part.tracks)
@@ -139,7 +142,7 @@ def _options(args: argparse.Namespace) -> Options:
 def _selection(args: argparse.Namespace, bundle: Bundle, tracks: Any) -> Selection:
     from dataclasses import replace
 
-    from lla_fusion_ros.datasets import load_dataset
+    from lla_fusion_ros.datasets import load_part_of_dataset
     from lla_fusion_ros.errors import InputError
     from lla_fusion_ros.evaluation.selection import all_outside, select_tracks
 
@@ -150,7 +153,8 @@ def _selection(args: argparse.Namespace, bundle: Bundle, tracks: Any) -> Selecti
         raise InputError("--ood-root needs --ood-dataset: the name of the data set in that folder")
     if not args.ood_dataset:
         return selection
-    return replace(selection, outside=all_outside(bundle, load_dataset(args.ood_dataset, args.ood_root)))
+    outside = load_part_of_dataset(args.ood_dataset, args.ood_root)
+    return replace(selection, outside=all_outside(bundle, outside))
 
 
 def _document(

@@ -34,9 +34,10 @@ def _fusers(document: dict[str, Any], length: int) -> Table:
         table.add_column(regime, justify="right")
     table.add_column("NLL / pool, all regimes", justify="right")
     cells = {(r["fuser"], r["regime"]): r for r in chosen}
+    shortest = max(r["L_from"] for r in document["comparisons"] if r["L_from"] <= min(length, 10))
     ratios = {
         r["fuser"]: r for r in document["comparisons"]
-        if (r["regime"], r["C"], r["L_from"]) == ("all", count, min(length, 10)) and "nll_over_pool" in r
+        if (r["regime"], r["C"], r["L_from"]) == ("all", count, shortest) and "nll_over_pool" in r
     }  # fmt: skip
     for name in sorted({r["fuser"] for r in chosen}, key=lambda n: sum(cells[n, g]["nll"] for g in regimes)):
         row = [f"{name} *" if name == document["default_fuser"] else name]
@@ -51,7 +52,7 @@ def _fusers(document: dict[str, Any], length: int) -> Table:
         f"{r['regime']} {r['accuracy']:.3f}" for r in document["single_frame"] if r["C"] == count
     )
     table.caption = (
-        "* the bundle's default; the last column pools L of 10 and more, 95% interval over tracks\n"
+        f"* the bundle's default; the last column pools L of {shortest} and more, 95% interval over tracks\n"
         f"every frame alone: {alone} right"
     )
     return table

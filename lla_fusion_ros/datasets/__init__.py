@@ -2,7 +2,7 @@
 
 from lla_fusion_ros.datasets.cut import cut
 from lla_fusion_ros.datasets.degrade import REGIMES, Regime, augmentation_plan, degrade
-from lla_fusion_ros.datasets.load import dataset_names, load_dataset
+from lla_fusion_ros.datasets.load import dataset_names, load_dataset, load_part_of_dataset
 from lla_fusion_ros.datasets.outliers import OUTLIER_KINDS, outlier_tracks
 from lla_fusion_ros.datasets.plan import Plan, apply_plan
 from lla_fusion_ros.datasets.split import Splits, split_tracks
@@ -24,6 +24,7 @@ __all__ = [
     "dataset_names",
     "degrade",
     "load_dataset",
+    "load_part_of_dataset",
     "outlier_tracks",
     "split_tracks",
 ]

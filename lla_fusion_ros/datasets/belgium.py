@@ -83,12 +83,14 @@ def load_belgium(root: Path, part: Part = "all", partial: bool = False) -> Track
     """A track is one physical sign at one moment; the camera index of a frame is the view.
 
     Args:
-        partial: some class folders of Training may be missing too.
+        partial: some class folders of Training, or one of the two parts, may be missing.
     """
     base = root / "BelgiumTSC" if (root / "BelgiumTSC").is_dir() else root
     tracks: list[Track] = []
-    for name in (_FOLDERS[wanted] for wanted in parts_of(part)):
-        if not (base / name).is_dir():
+    names = [_FOLDERS[wanted] for wanted in parts_of(part)]
+    present = [name for name in names if (base / name).is_dir()]
+    for name in present if partial and present else names:
+        if name not in present:
             raise DatasetError(
                 f"no BelgiumTSC in '{root}': expected {name}/00000 to {name}/00061, each with GT-<class>.csv "
                 "and <sign>_<view>.ppm (docs/datasets.md says where to get it); the options part=train and "

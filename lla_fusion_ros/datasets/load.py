@@ -59,7 +59,7 @@ def load_dataset(
     loader = _LOADERS.get(name)
     if loader is None:
         raise DatasetError(f"data set '{name}' is unknown, expected one of {', '.join(_LOADERS)}")
-    known = set(inspect.signature(loader).parameters) - {"root", "progress"}
+    known = _options_of(loader)
     unknown = sorted(set(options) - known)
     if unknown:
         raise InputError(
@@ -77,3 +77,16 @@ def load_dataset(
             f"folder '{folder}' of data set '{name}' does not exist (docs/datasets.md says where to get it)"
         )
     return loader(folder, **options)
+
+
+def load_part_of_dataset(
+    name: str, root: str | Path | None = None, progress: Progress | None = None, **options: Any
+) -> TrackSet:
+    """`load_dataset` for scoring: the folder may hold some of the classes only; they keep their numbers."""
+    if "partial" in _options_of(_LOADERS.get(name)):
+        options = {"partial": True, **options}
+    return load_dataset(name, root, progress, **options)
+
+
+def _options_of(loader: Callable[..., TrackSet] | None) -> set[str]:
+    return set(inspect.signature(loader).parameters) - {"root", "progress"} if loader else set()

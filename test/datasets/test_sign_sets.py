@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from lla_fusion_ros.datasets import load_dataset
+from lla_fusion_ros.datasets import load_dataset, load_part_of_dataset
 from lla_fusion_ros.datasets.gtsrb import CLASS_NAMES
 from lla_fusion_ros.errors import DatasetError, InputError
 from support.tiny_datasets import write_gtsrb, write_sign_class
@@ -136,6 +136,17 @@ def test_belgiumtsc_without_its_testing_part_is_named(tmp_path):
     shutil.rmtree(tmp_path / "Testing")
     with pytest.raises(DatasetError, match="expected Testing/00000"):
         load_dataset("belgiumtsc", tmp_path)
+
+
+def test_a_part_of_a_set_will_do_for_scoring(tmp_path, gtsrb):
+    write_belgium(tmp_path)
+    shutil.rmtree(tmp_path / "Training")
+    assert len(load_part_of_dataset("belgiumtsc", tmp_path).tracks) == 4
+    shutil.rmtree(gtsrb / "00000")
+    assert {track.label for track in load_part_of_dataset("gtsrb", gtsrb).tracks} == set(range(1, 43))
+    shutil.rmtree(tmp_path / "Testing")
+    with pytest.raises(DatasetError, match="no BelgiumTSC"):
+        load_part_of_dataset("belgiumtsc", tmp_path)
 
 
 def test_the_real_gtsrb_has_its_tracks(data_root):

@@ -1,6 +1,7 @@
 """The whole evaluation on a tiny bundle, and its verb."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -10,10 +11,11 @@ from lla_fusion_ros.bundle import save_bundle
 from lla_fusion_ros.calibration.collect import views_of_tracks
 from lla_fusion_ros.classifier import Classifier
 from lla_fusion_ros.cli.main import main
+from lla_fusion_ros.datasets.gtsrb import CLASS_NAMES as GTSRB_NAMES
 from lla_fusion_ros.evaluation.run import Options, evaluate
 from lla_fusion_ros.evaluation.selection import select_tracks
 from lla_fusion_ros.fusion import fusers
-from support.tiny_datasets import make_trackset, write_ppm
+from support.tiny_datasets import make_trackset, write_gtsrb, write_ppm
 from support.watched_bundle import watched_bundle
 
 FEW = ("last", "mean_pmf", "pool", "reliability")
@@ -120,7 +122,9 @@ def test_the_verb_writes_a_table_json_and_figures(watched, folders, tmp_path, ca
     document = json.loads(out.read_text())
     assert {"results", "ood", "switch", "default_fuser", "tracks", "bundle", "command"} <= set(document)
     assert (document["tracks"], document["outside_tracks"]) == (12, 3)
-    assert "pool *" in capsys.readouterr().out
+    table = " ".join(capsys.readouterr().out.split())
+    assert "pool *" in table
+    assert "L of 3 and more" in table, "the longest is 5"
     assert {p.name for p in plots.iterdir()} >= {
         "against-length.png",
         "reliability-hard.png",
@@ -152,3 +156,17 @@ def test_a_wrong_word_is_answered_with_one_sentence_that_names_it(
     assert run_verb(watched, folders, tmp_path, *words) == 1
     complaint = capsys.readouterr().err.strip()
     assert named in complaint and "\n" not in complaint
+
+
+def test_whoever_says_all_may_bring_a_part_of_a_data_set(watched, tmp_path, capsys):
+    """Otherwise a lost folder would make test tracks of training tracks."""
+    part = write_gtsrb(tmp_path / "GTSRB", tracks=2, frames=6)
+    shutil.rmtree(part / "00042")
+    known = watched.classes
+    bundle = replace(watched, meta=replace(watched.meta, class_names=tuple(GTSRB_NAMES[:known])))
+    words = ("--dataset", "gtsrb", "--regimes", "clean", "--json", str(tmp_path / "scores.json"))
+    assert run_verb(bundle, part, tmp_path, *words) == 1
+    assert "partial=true" in capsys.readouterr().err
+    assert run_verb(bundle, part, tmp_path, *words, "--split", "all") == 0
+    document = json.loads((tmp_path / "scores.json").read_text())
+    assert (document["tracks"], document["outside_tracks"]) == (2 * known, 2 * (42 - known))
