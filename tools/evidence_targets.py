@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 BASELINES = ("last", "vote", "mean_pmf", "product", "log_odds", "ema")
 # What was scored, which fuser (empty: the default), and how it came to be that one.
 BELGIAN = (
-    ("belgium", "", "split seed 0, second of two tries"),
+    ("belgium_split0", "", "split seed 0, second of two tries"),
     ("belgium_split1", "ella_mixture", "split seed 1, the default by the rule of then"),
     ("belgium_split1", "", "split seed 1, the default by a rule changed after scoring"),
     ("belgium_split2", "", "split seed 2, the default by the rule settled before scoring"),
