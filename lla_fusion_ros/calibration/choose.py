@@ -70,9 +70,10 @@ def choose_default(
     """The candidate with the lowest NLL over all regimes and `lengths`, on objects it was not fitted on.
 
     Where hardly any track is so long, they are scored at the longest of LENGTHS that enough of them reach.
-    Candidates whose accuracy is more than `tolerance` below the best are out: no calibration at the price of
-    wrong classes. The `favourite` gives way only to one that is ahead by more than a standard error of the
-    difference. `standard_error` of the result tells how sure the choice is.
+    Candidates whose accuracy is more than `tolerance`, and more than a standard error of the difference,
+    below the best are out: no calibration at the price of wrong classes. The `favourite` gives way only to
+    one whose NLL is ahead by more than a standard error. `standard_error` of the result tells how sure the
+    choice is.
     """
     fold = folds_by_object(tracks, folds, seed)
     measured = [
@@ -84,13 +85,14 @@ def choose_default(
     ]
     chosen = decisive_lengths(tracks.steps, lengths)
     losses: dict[str, np.ndarray] = {}  # [objects]
-    accuracy: dict[str, float] = {}
+    hits: dict[str, np.ndarray] = {}  # [objects]
     for name in candidates:
         if progress is not None:
             progress(name)
-        losses[name], accuracy[name] = _held_out(name, posterior, measured, weight_prior, chosen)
+        losses[name], hits[name] = _held_out(name, posterior, measured, weight_prior, chosen)
     nll = {name: float(values.mean()) for name, values in losses.items()}
-    best = winner(losses, accuracy, tolerance, favourite)
+    accuracy = {name: float(values.mean()) for name, values in hits.items()}
+    best = winner(losses, hits, tolerance, favourite)
     errors = {name: _standard_error(losses[name] - losses[best]) for name in candidates}
     return Choice(best, nll, accuracy, errors)
 
@@ -102,10 +104,13 @@ def decisive_lengths(steps: np.ndarray, lengths: Sequence[int]) -> list[int]:
 
 
 def winner(
-    losses: Mapping[str, np.ndarray], accuracy: Mapping[str, float], tolerance: float, favourite: str
+    losses: Mapping[str, np.ndarray], hits: Mapping[str, np.ndarray], tolerance: float, favourite: str
 ) -> str:
-    """The rule of `choose_default`, on the held-out losses of the same objects.  name -> [objects]"""
-    sound = [name for name in losses if accuracy[name] >= max(accuracy.values()) - tolerance]
+    """The rule of `choose_default`, on held-out losses and hits of the same objects.  name -> [objects]"""
+    most_right = max(hits, key=lambda name: float(hits[name].mean()))
+    # Among three hundred objects a tolerance alone may be less than one object.
+    missed = {name: hits[most_right] - hits[name] for name in hits}
+    sound = [name for name in losses if missed[name].mean() <= max(tolerance, _standard_error(missed[name]))]
     best = min(sound, key=lambda name: float(losses[name].mean()))
     if favourite in sound:
         behind = losses[favourite] - losses[best]
@@ -124,8 +129,8 @@ def _held_out(
     folds: Sequence[tuple[MeasuredTracks, MeasuredTracks]],
     weight_prior: float | None,
     lengths: Sequence[int],
-) -> tuple[np.ndarray, float]:
-    """Mean loss of every object while its fold was left out [objects], and the accuracy."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean loss of every object while its fold was left out, and how often it was right.  [objects] both"""
     losses, hits, sources = [], [], []
     for inside, outside in folds:
         fuser = make_fuser(name, posterior, fit_fuser(name, posterior, inside, LENGTHS, weight_prior))
@@ -135,5 +140,8 @@ def _held_out(
             hits.append(pmf.argmax(axis=1) == label)
             sources.append(outside.tracks.source[outside.tracks.steps >= length])
     _, of_row = np.unique(np.concatenate(sources), return_inverse=True)
-    sums = np.bincount(of_row, np.concatenate(losses))
-    return sums / np.bincount(of_row), float(np.concatenate(hits).mean())
+    rows = np.bincount(of_row)
+    return (
+        np.bincount(of_row, np.concatenate(losses)) / rows,
+        np.bincount(of_row, np.concatenate(hits)) / rows,
+    )

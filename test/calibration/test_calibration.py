@@ -173,7 +173,10 @@ def test_the_favourite_wins_what_the_objects_leave_open():
     """It is behind by .1 on average, but one misread object alone makes that difference."""
     other = np.full(100, 0.2)
     favourite = np.where(np.arange(100) == 7, 15.0, 0.15)
-    losses, alike = {"other": other, "favourite": favourite}, {"other": 0.95, "favourite": 0.95}
+    losses, alike = (
+        {"other": other, "favourite": favourite},
+        dict.fromkeys(("other", "favourite"), np.ones(100)),
+    )
     assert favourite.mean() - other.mean() == pytest.approx(0.0985)
     assert winner(losses, alike, 0.003, "favourite") == "favourite"
     assert winner(losses, alike, 0.003, "neither") == "other"
@@ -181,12 +184,26 @@ def test_the_favourite_wins_what_the_objects_leave_open():
 
 def test_a_favourite_that_is_behind_on_most_objects_gives_way():
     losses = {"other": np.full(100, 0.2), "favourite": np.where(np.arange(100) % 2, 0.2, 0.4)}
-    assert winner(losses, {"other": 0.95, "favourite": 0.95}, 0.003, "favourite") == "other"
+    alike = dict.fromkeys(losses, np.ones(100))
+    assert winner(losses, alike, 0.003, "favourite") == "other"
 
 
 def test_a_favourite_that_names_wrong_classes_is_out_as_any_other():
     losses = {"other": np.full(100, 0.2), "favourite": np.full(100, 0.1)}
-    assert winner(losses, {"other": 0.95, "favourite": 0.94}, 0.003, "favourite") == "other"
+    hits = {"other": np.ones(100), "favourite": np.where(np.arange(100) < 5, 0.0, 1.0)}
+    assert winner(losses, hits, 0.003, "favourite") == "other"
+
+
+@pytest.mark.parametrize("favourite", ["better", "neither"])
+def test_one_object_more_or_less_is_no_difference_in_accuracy(favourite):
+    """The better one has one object of a hundred wrong, the other another half: a hundred cannot tell."""
+    losses = {"other": np.full(100, 0.2), "better": np.full(100, 0.1)}
+    hits = {
+        "other": np.where(np.arange(100) == 5, 0.5, 1.0),
+        "better": np.where(np.arange(100) == 7, 0.0, 1.0),
+    }
+    assert hits["other"].mean() - hits["better"].mean() == pytest.approx(0.005)
+    assert winner(losses, hits, 0.003, favourite) == "better"
 
 
 def test_calibration_without_a_single_draw_is_refused():
