@@ -1,4 +1,4 @@
-"""The two bundles in models/: small enough, complete, and as good as their cards say."""
+"""The bundles in models/: small enough, complete, and as good as their cards say."""
 
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from lla_fusion_ros.calibration.collect import views_of_tracks
 from lla_fusion_ros.calibration.fusers import measure_tracks
 from lla_fusion_ros.classifier import Classifier
 from lla_fusion_ros.datasets import load_dataset
+from lla_fusion_ros.datasets.belgium import CLASS_NAMES as BELGIUM_NAMES
 from lla_fusion_ros.datasets.gtsrb import CLASS_NAMES as GTSRB_NAMES
 from lla_fusion_ros.evaluation.ood import COMBINED, track_scores_after
 from lla_fusion_ros.fusion import fusers
@@ -17,8 +18,8 @@ from lla_fusion_ros.metrics import auroc
 from lla_fusion_ros.signworld import CLASS_NAMES as SIGNWORLD_NAMES
 
 MODELS = Path(__file__).resolve().parent.parent / "models"
-LARGEST = {"signworld": 3_000_000, "gtsrb": 10_000_000}
-NAMES = {"signworld": SIGNWORLD_NAMES, "gtsrb": GTSRB_NAMES}
+LARGEST = {"signworld": 3_000_000, "gtsrb": 10_000_000, "belgium": 10_000_000}
+NAMES = {"signworld": SIGNWORLD_NAMES, "gtsrb": GTSRB_NAMES, "belgium": BELGIUM_NAMES}
 
 
 @pytest.fixture(scope="module", params=sorted(LARGEST))

@@ -132,6 +132,31 @@ def across_table(results: Results, *names: str) -> str:
     return markdown(["test tracks", "number", *(f"`{fuser}`" for fuser in shown)], rows)
 
 
+def over_mean_table(results: Results, regime: str, *names: str) -> str:
+    """NLL over the mean pmf's in one regime with all views, on every set of test tracks, and all together."""
+    shown = ("dual_pool", "reliable_pool", "reliability", "ella_mixture", "hybrid", "pool")
+    rows, sums = [], dict.fromkeys((*shown, "mean_pmf"), 0.0)
+    for name in names:
+        document = results[name]
+        if not document:
+            return missing(name)
+        count, longest = document["bundle"]["networks"], max(r["L"] for r in document["results"])
+        nll = {
+            r["fuser"]: r["nll"]
+            for r in document["results"]
+            if (r["regime"], r["C"], r["L"]) == (regime, count, longest)
+        }
+        for fuser in sums:
+            sums[fuser] += nll[fuser]
+        bold = document["default_fuser"]
+        cells = [short(nll[fuser] / nll["mean_pmf"]) for fuser in shown]
+        cells = [f"**{cell}**" if fuser == bold else cell for fuser, cell in zip(shown, cells, strict=True)]
+        rows.append([f"results/{name}.json", *cells, short(nll["mean_pmf"])])
+    together = [short(sums[fuser] / sums["mean_pmf"]) for fuser in shown]
+    rows.append(["all together", *together, short(sums["mean_pmf"] / len(names))])
+    return markdown(["test signs", *(f"`{fuser}`" for fuser in shown), "NLL of `mean_pmf`"], rows)
+
+
 def _over_pool(document: dict[str, Any]) -> tuple[int, dict[str, dict[str, Any]]]:
     """Each fuser's comparison with `pool` over all networks and regimes, and from which length on."""
     count, start = document["bundle"]["networks"], max(r["L_from"] for r in document["comparisons"])
@@ -241,6 +266,7 @@ TABLES: dict[str, Callable[..., str]] = {
     "paper": paper_table,
     "fusers": fuser_table,
     "across": across_table,
+    "over_mean": over_mean_table,
     "ood": ood_table,
     "switch": switch_table,
     "stability": stability_table,
