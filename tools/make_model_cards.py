@@ -84,8 +84,8 @@ folders; the names are ours, since the set only numbers them.""",
         "limits": """\
 - A track of BelgiumTSC is one sign at one moment, in three views mostly: L above is the number of views.
   All that is fitted (fusers, thresholds of the warnings) knows no longer tracks, and none were measured.
-- `dual_pool` named .4% more validation signs wrongly than the best fuser, so it is not the default; on the test
-  signs it is ahead of it, here and on other splits
+- `dual_pool` named .4% more validation signs wrongly than the best fuser, so it is not the default; on the
+  test signs it is ahead of it, here and on other splits
   ([evidence.md](evidence.md#which-fuser-deserves-to-be-the-default)).
 - A third of the classes has five training signs or fewer. Numbers on signs (speed, weight, height) are not
   read: all speed limits are one class.
