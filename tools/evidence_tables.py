@@ -90,7 +90,7 @@ def fuser_table(results: Results, name: str, *cells: str) -> str:
     lengths = {r["L"] for r in document["results"]}
     number = NUMBER if NUMBER in lengths else max(lengths)
     start, ratio = _over_pool(document)
-    names = sorted({r["fuser"] for r in document["results"]}, key=lambda n: _overall(found, n, wanted))
+    names = sorted({r["fuser"] for r in document["results"]}, key=lambda n: (_overall(found, n, wanted), n))
     header = ["fuser", *(f"{regime} L={length}" for regime, length in wanted)]
     header += [f"ECE hard L={number} (exact)", f"flips hard L={max(n for _, n in wanted)}"]
     header.append(f"NLL / pool, L ≥ {start}")

@@ -39,7 +39,8 @@ def _fusers(document: dict[str, Any], length: int) -> Table:
         r["fuser"]: r for r in document["comparisons"]
         if (r["regime"], r["C"], r["L_from"]) == ("all", count, shortest) and "nll_over_pool" in r
     }  # fmt: skip
-    for name in sorted({r["fuser"] for r in chosen}, key=lambda n: sum(cells[n, g]["nll"] for g in regimes)):
+    names = {r["fuser"] for r in chosen}
+    for name in sorted(names, key=lambda n: (sum(cells[n, g]["nll"] for g in regimes), n)):
         row = [f"{name} *" if name == document["default_fuser"] else name]
         for regime in regimes:
             r = cells[name, regime]
