@@ -19,6 +19,7 @@ BELGIAN = (
     ("belgium", "", "split seed 3, the default by the rule settled before scoring"),
     ("belgium", "dual_pool", "split seed 3, not the default"),
     ("belgium_split4", "", "split seed 4, the default by the rule settled before scoring"),
+    ("belgium_split5", "", "split seed 5, begun as German networks, the default as settled before scoring"),
 )
 Row = list[str]
 
