@@ -173,10 +173,8 @@ def test_the_favourite_wins_what_the_objects_leave_open():
     """It is behind by .1 on average, but one misread object alone makes that difference."""
     other = np.full(100, 0.2)
     favourite = np.where(np.arange(100) == 7, 15.0, 0.15)
-    losses, alike = (
-        {"other": other, "favourite": favourite},
-        dict.fromkeys(("other", "favourite"), np.ones(100)),
-    )
+    losses = {"other": other, "favourite": favourite}
+    alike = dict.fromkeys(losses, np.ones(100))
     assert favourite.mean() - other.mean() == pytest.approx(0.0985)
     assert winner(losses, alike, 0.003, "favourite") == "favourite"
     assert winner(losses, alike, 0.003, "neither") == "other"
