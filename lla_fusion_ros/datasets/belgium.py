@@ -6,6 +6,7 @@ from pathlib import Path
 
 from lla_fusion_ros.datasets.annotations import class_folders, read_tracks
 from lla_fusion_ros.datasets.images import digest_tracks
+from lla_fusion_ros.datasets.mirror import mirror_images
 from lla_fusion_ros.datasets.parts import Part, parts_of
 from lla_fusion_ros.datasets.types import Track, TrackSet
 from lla_fusion_ros.errors import DatasetError
@@ -76,6 +77,13 @@ CLASS_NAMES = (
     "priority road",
 )
 
+# "turn left or right" is one class for both; the bar of "no left turn" stands the wrong way in a mirror.
+MIRRORED = mirror_images(
+    len(CLASS_NAMES),
+    symmetric=(0, 1, 11, 12, 13, 14, 17, 18, 19, 22, 28, 34, 35, 41, 53, 54, 59, 61),
+    pairs=((3, 4), (5, 6), (15, 16)),
+)
+
 _FOLDERS = {"train": "Training", "test": "Testing"}
 
 
@@ -102,4 +110,4 @@ def load_belgium(root: Path, part: Part = "all", partial: bool = False) -> Track
         folders = class_folders(base / name, len(CLASS_NAMES), what, complete)
         for class_id, folder in folders:
             tracks.extend(read_tracks(folder, class_id, prefix=f"{name}/", cameras=True))
-    return TrackSet("belgiumtsc", CLASS_NAMES, tuple(tracks), digest_tracks(CLASS_NAMES, tracks))
+    return TrackSet("belgiumtsc", CLASS_NAMES, tuple(tracks), digest_tracks(CLASS_NAMES, tracks), MIRRORED)

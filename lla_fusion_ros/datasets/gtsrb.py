@@ -6,6 +6,7 @@ from pathlib import Path
 
 from lla_fusion_ros.datasets.annotations import class_folders, read_tracks
 from lla_fusion_ros.datasets.images import digest_tracks
+from lla_fusion_ros.datasets.mirror import mirror_images
 from lla_fusion_ros.datasets.types import Track, TrackSet
 from lla_fusion_ros.errors import DatasetError
 
@@ -56,12 +57,10 @@ CLASS_NAMES = (
     "end of no overtaking by lorries",
 )
 
-# Signs that look the same in a mirror, and pairs of which one is the mirror image of the other.
-_SYMMETRIC = (11, 12, 13, 15, 17, 18, 22, 26, 30, 35)
-_MIRROR_PAIRS = ((19, 20), (33, 34), (36, 37), (38, 39))
-MIRRORED = tuple(
-    {**{c: c for c in _SYMMETRIC}, **{a: b for p in _MIRROR_PAIRS for a, b in (p, p[::-1])}}.get(label)
-    for label in range(len(CLASS_NAMES))
+MIRRORED = mirror_images(
+    len(CLASS_NAMES),
+    symmetric=(11, 12, 13, 15, 17, 18, 22, 26, 30, 35),
+    pairs=((19, 20), (33, 34), (36, 37), (38, 39)),
 )
 
 # The classes METHOD section 8 keeps out of training to measure out-of-distribution warnings.

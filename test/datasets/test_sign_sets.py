@@ -178,9 +178,23 @@ def test_a_part_of_gtsrb_can_be_asked_for(gtsrb):
     assert {track.label for track in part.tracks} == set(range(1, 43))
 
 
-def test_mirror_images_of_gtsrb_come_in_pairs(gtsrb):
-    mirrored = load_dataset("gtsrb", gtsrb).mirrored
-    assert len(mirrored) == 43
+def pairs_of_mirror_images(trackset):
+    """By name; whatever is the mirror image of a sign has that sign as its own."""
+    names, mirrored = trackset.class_names, trackset.mirrored
+    assert len(mirrored) == len(names)
     assert all(other is None or mirrored[other] == label for label, other in enumerate(mirrored))
-    assert mirrored[33] == 34  # turn right ahead, turn left ahead
-    assert mirrored[14] is None  # stop
+    return {names[label]: None if other is None else names[other] for label, other in enumerate(mirrored)}
+
+
+def test_mirror_images_of_gtsrb_come_in_pairs(gtsrb):
+    mirrored = pairs_of_mirror_images(load_dataset("gtsrb", gtsrb))
+    assert mirrored["turn right ahead"] == "turn left ahead"
+    assert mirrored["stop"] is None
+
+
+def test_mirror_images_of_belgiumtsc_come_in_pairs(tmp_path):
+    write_belgium(tmp_path)
+    mirrored = pairs_of_mirror_images(load_dataset("belgiumtsc", tmp_path))
+    assert mirrored["bend to the left"] == "bend to the right"
+    assert mirrored["priority road"] == "priority road"
+    assert mirrored["stop"] is mirrored["no left turn"] is mirrored["roundabout"] is None
