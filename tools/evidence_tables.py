@@ -157,6 +157,51 @@ def over_mean_table(results: Results, regime: str, *names: str) -> str:
     return markdown(["test signs", *(f"`{fuser}`" for fuser in shown), "NLL of `mean_pmf`"], rows)
 
 
+def misread_table(results: Results, *names: str) -> str:
+    """What tools/measure_misread.py found: NLL from misread objects and from the rest, and the best fits."""
+    rows = []
+    for name in names:
+        if not results[name]:
+            return missing(name)
+        for record in results[name]["bundles"]:
+            base, *learned = (record["fusers"][name] for name in ("mean_pmf", "pool", "dual_pool"))
+            sums = [f"{short(own['nll_misread'])} + {short(own['nll_rest'])}" for own in (base, *learned)]
+            ratios = [
+                " → ".join(short(own[key] / base["nll"]) for key in ("nll", "nll_fitted_to_these"))
+                for own in learned
+            ]
+            where = f"{' + '.join(record['parts'])}, split seed {record['split_seed']}"
+            rows.append([where, f"{record['misread']} of {record['tracks']}", *sums, *ratios])
+    shown = ("`mean_pmf`", "`pool`", "`dual_pool`")
+    header = ["test signs", "misread", *(f"NLL of {fuser}" for fuser in shown)]
+    return markdown(header + [f"{fuser} / `mean_pmf`" for fuser in shown[1:]], rows)
+
+
+def parts_table(results: Results, *names: str) -> str:
+    """NLL over the mean pmf's on each part of the data set, over all bundles of the results together."""
+    found: dict[str, dict[str, float]] = {}  # part -> fuser -> sum of NLL
+    signs: dict[str, int] = {}
+    for name in names:
+        if not results[name]:
+            return missing(name)
+        for record in results[name]["bundles"]:
+            for part, count in record["parts"].items():
+                signs[part] = signs.get(part, 0) + count
+                sums = found.setdefault(part, dict.fromkeys(record["fusers"], 0.0))
+                for fuser, own in record["fusers"].items():
+                    sums[fuser] += own["nll_of_part"][part] * count
+    rows = [
+        [
+            part,
+            str(signs[part]),
+            *(short(sums[fuser] / sums["mean_pmf"]) for fuser in ("pool", "dual_pool")),
+            short(sums["mean_pmf"] / signs[part]),
+        ]
+        for part, sums in found.items()
+    ]
+    return markdown(["test signs from", "number", "`pool`", "`dual_pool`", "NLL of `mean_pmf`"], rows)
+
+
 def _over_pool(document: dict[str, Any]) -> tuple[int, dict[str, dict[str, Any]]]:
     """Each fuser's comparison with `pool` over all networks and regimes, and from which length on."""
     count, start = document["bundle"]["networks"], max(r["L_from"] for r in document["comparisons"])
@@ -267,6 +312,8 @@ TABLES: dict[str, Callable[..., str]] = {
     "fusers": fuser_table,
     "across": across_table,
     "over_mean": over_mean_table,
+    "misread": misread_table,
+    "parts": parts_table,
     "ood": ood_table,
     "switch": switch_table,
     "stability": stability_table,

@@ -23,8 +23,9 @@ from rich.progress import track as shown
 
 from lla_fusion_ros.bundle import Bundle, load_bundle
 from lla_fusion_ros.crops import Pixels, cut_crops
-from lla_fusion_ros.datasets import load_dataset, split_tracks
+from lla_fusion_ros.datasets import load_dataset
 from lla_fusion_ros.datasets.types import Track
+from lla_fusion_ros.evaluation.selection import select_tracks
 from lla_fusion_ros.pipeline import Classifier, FusionEngine, Observation
 from lla_fusion_ros.signworld.optics import through_jpeg
 from lla_fusion_ros.warnings.verdict import REASONS
@@ -44,10 +45,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     bundle = load_bundle(args.bundle)
-    made = bundle.meta.dataset
-    tracks = split_tracks(
-        load_dataset(args.dataset, args.root), made["holdout"], tuple(made["fractions"]), made["split_seed"]
-    ).test.tracks
+    tracks = select_tracks(bundle, load_dataset(args.dataset, args.root), "test").inside.tracks
     classify = Classifier(bundle, "cpu", "auto")  # as on a vehicle
     rows = []
     for quality in QUALITIES:

@@ -21,7 +21,7 @@ from typing import Any
 from lla_fusion_ros.bundle import Bundle, load_bundle
 from lla_fusion_ros.calibration import TrackViews, joined
 from lla_fusion_ros.calibration.fusers import fit_fuser, measure_tracks
-from lla_fusion_ros.datasets import REGIMES, load_dataset, split_tracks
+from lla_fusion_ros.datasets import REGIMES, load_dataset, recorded_split
 from lla_fusion_ros.evaluation.bootstrap import Resamples
 from lla_fusion_ros.evaluation.fused import fuse_tracks
 from lla_fusion_ros.evaluation.outputs import default_cache, network_outputs
@@ -89,7 +89,7 @@ def study(bundle: Bundle, args: argparse.Namespace) -> None:
     tracks = load_dataset(args.dataset, args.root)
     if tracks.digest != made["digest"]:
         raise SystemExit("the bundle was trained on other data: its validation split is not known here")
-    splits = split_tracks(tracks, made["holdout"], tuple(made["fractions"]), made["split_seed"])
+    splits = recorded_split(tracks, made)
 
     def outputs(part: Any, regime: Any, seed: int) -> TrackViews:
         return network_outputs(bundle, part, regime, seed, max(LENGTHS), default_cache())

@@ -23,7 +23,7 @@ from research_fusers import arguments, write_table
 from lla_fusion_ros.bundle import Bundle, load_bundle
 from lla_fusion_ros.calibration import TrackViews, joined
 from lla_fusion_ros.calibration.choose import folds_by_object
-from lla_fusion_ros.datasets import REGIMES, load_dataset, split_tracks
+from lla_fusion_ros.datasets import REGIMES, load_dataset, recorded_split
 from lla_fusion_ros.evaluation.bootstrap import Resamples, interval
 from lla_fusion_ros.evaluation.outputs import default_cache, network_outputs
 from lla_fusion_ros.fusion.along import flat_views
@@ -308,9 +308,8 @@ def _ratios(own: np.ndarray, pool: np.ndarray, views: TrackViews, draws: Resampl
 def main() -> int:
     args = arguments(__doc__)
     bundle = load_bundle(args.bundle)
-    made = bundle.meta.dataset
     data = load_dataset(args.dataset, args.root)
-    splits = split_tracks(data, made["holdout"], tuple(made["fractions"]), made["split_seed"])
+    splits = recorded_split(data, bundle.meta.dataset)
     validation = splits.validation
     training_tracks = np.bincount([track.label for track in splits.train.tracks], minlength=bundle.classes)
     seeds = {regime: DRAWS[: 1 if regime == "clean" else None] for regime in REGIMES}
@@ -331,7 +330,7 @@ def main() -> int:
     for row in rows(tensors(bundle, views, training_tracks), views):
         done.append(row)
         print(*row, sep="   ", file=sys.stderr, flush=True)
-        write_table(args.json, f"pools_{made['name']}", {"header": header, "rows": done, "note": note})
+        write_table(args.json, f"pools_{data.name}", {"header": header, "rows": done, "note": note})
     return 0
 
 

@@ -39,8 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     data.add_argument(
         "--fractions",
-        default="0.7,0.15,0.15",
-        help="shares of tracks for training, validation, test (%(default)s)",
+        help="shares of tracks for training, validation, test (0.7,0.15,0.15; with --own-test 0.8,0.2,0)",
+    )
+    data.add_argument(
+        "--own-test",
+        action="store_true",
+        help="test on the test part that the data set comes with; --fractions then shares out the others",
     )
     data.add_argument("--split-seed", type=int, default=0, help="seed of the split by track (%(default)s)")
     network = parser.add_argument_group("networks")
@@ -194,13 +198,15 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
         test=not args.no_test,
         seed=args.seed,
     )
-    fractions = tuple(decimals("--fractions", args.fractions))
+    default = "0.8,0.2,0" if args.own_test else "0.7,0.15,0.15"
+    fractions = tuple(decimals("--fractions", args.fractions or default))
     return Recipe(
         settings,
         calibration,
         holdout=tuple(numbers("--holdout", args.holdout)),
         fractions=fractions,  # type: ignore[arg-type]
         split_seed=args.split_seed,
+        own_test=args.own_test,
         start=start,
         data_options=data_options(args.option),
         command=shlex.join(["lla-fusion", *(word for word in sys.argv[1:] if word != "--resume")]),

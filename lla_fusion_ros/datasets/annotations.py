@@ -77,11 +77,13 @@ def _annotation(row: dict[str, str], path: Path, line: int, class_id: int) -> An
 
 
 def read_tracks(
-    folder: Path, class_id: int, prefix: str = "", cameras: bool = False, rate: float = 30.0
+    folder: Path, class_id: int, prefix: str = "", part: str = "", cameras: bool = False, rate: float = 30.0
 ) -> list[Track]:
     """The tracks of one class folder, by the number before the underscore.
 
     Args:
+        prefix: of the tracks' names.
+        part: of the data set, "train" or "test".
         cameras: the number after the underscore is the camera (one moment), not the position in time.
     """
     groups: dict[str, list[Annotation]] = defaultdict(list)
@@ -93,7 +95,7 @@ def read_tracks(
     tracks = []
     for group, items in sorted(groups.items()):
         frames = tuple(_frame(item, cameras, rate) for item in sorted(items, key=lambda item: item.index))
-        tracks.append(Track(f"{prefix}{folder.name}/{group}", class_id, frames))
+        tracks.append(Track(f"{prefix}{folder.name}/{group}", class_id, frames, part))
     return tracks
 
 

@@ -95,10 +95,10 @@ def load_belgium(root: Path, part: Part = "all", partial: bool = False) -> Track
     """
     base = root / "BelgiumTSC" if (root / "BelgiumTSC").is_dir() else root
     tracks: list[Track] = []
-    names = [_FOLDERS[wanted] for wanted in parts_of(part)]
-    present = [name for name in names if (base / name).is_dir()]
-    for name in present if partial and present else names:
-        if name not in present:
+    present = [wanted for wanted in parts_of(part) if (base / _FOLDERS[wanted]).is_dir()]
+    for wanted in present if partial and present else parts_of(part):
+        name = _FOLDERS[wanted]
+        if wanted not in present:
             raise DatasetError(
                 f"no BelgiumTSC in '{root}': expected {name}/00000 to {name}/00061, each with GT-<class>.csv "
                 "and <sign>_<view>.ppm (docs/datasets.md says where to get it); the options part=train and "
@@ -106,8 +106,8 @@ def load_belgium(root: Path, part: Part = "all", partial: bool = False) -> Track
             )
         what = f"BelgiumTSC {name}"
         # Also the official Testing lacks some classes; Training has all.
-        complete = name == "Training" and not partial
+        complete = wanted == "train" and not partial
         folders = class_folders(base / name, len(CLASS_NAMES), what, complete)
         for class_id, folder in folders:
-            tracks.extend(read_tracks(folder, class_id, prefix=f"{name}/", cameras=True))
+            tracks.extend(read_tracks(folder, class_id, prefix=f"{name}/", part=wanted, cameras=True))
     return TrackSet("belgiumtsc", CLASS_NAMES, tuple(tracks), digest_tracks(CLASS_NAMES, tracks), MIRRORED)

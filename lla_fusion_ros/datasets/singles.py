@@ -13,12 +13,13 @@ from lla_fusion_ros.datasets.types import Frame, Track, TrackSet
 def single_images(
     name: str, class_names: tuple[str, ...], parts: Sequence[tuple[str, np.ndarray, np.ndarray]]
 ) -> TrackSet:
-    """A TrackSet of parts, each a name, images [n, height, width, 3] and labels [n]."""
+    """A TrackSet of parts, each its name ("train" or "test"), images [n, height, width, 3] and labels [n]."""
     tracks = [
         Track(
             f"{part}/{number:05d}",
             int(label),
             (Frame(image, (0.0, 0.0, float(image.shape[1]), float(image.shape[0]))),),
+            part,
         )
         for part, images, labels in parts
         for number, (image, label) in enumerate(zip(images, labels, strict=True))

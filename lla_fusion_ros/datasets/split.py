@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -31,13 +32,16 @@ def split_tracks(
     holdout: Sequence[int] = (),
     fractions: tuple[float, float, float] = (0.7, 0.15, 0.15),
     seed: int = 0,
+    own_test: bool = False,
 ) -> Splits:
     """Shuffle the tracks of each class and deal them out by `fractions` (train, validation, test).
+
+    With `own_test` the test part that the data set comes with is the test, and the others are dealt out.
 
     Held-out classes leave the class list: the others keep their order and are numbered anew from 0. Every
     class is dealt out by itself, so that bundles with and without held-out classes share their tracks.
     """
-    _check(trackset, holdout, fractions)
+    _check(trackset, holdout, fractions, own_test)
     known = [label for label in range(len(trackset.class_names)) if label not in set(holdout)]
     names = tuple(trackset.class_names[label] for label in known)
     parts: tuple[list[Track], list[Track], list[Track]] = ([], [], [])
@@ -45,7 +49,9 @@ def split_tracks(
     for track in trackset.tracks:
         by_class[track.label].append(track)
     for number, label in enumerate(known):
-        tracks = by_class[label]
+        tests = [track for track in by_class[label] if own_test and track.part == "test"]
+        parts[2].extend(replace(track, label=number) for track in tests)
+        tracks = [track for track in by_class[label] if not (own_test and track.part == "test")]
         counts = _deal(len(tracks), fractions)
         # one stream per class: holding other classes out leaves this class's split as it is
         order = np.random.default_rng([seed, label]).permutation(len(tracks))
@@ -62,9 +68,26 @@ def split_tracks(
     return Splits(*(replace(whole, tracks=tuple(part)) for part in (*parts, outside)))
 
 
-def _check(trackset: TrackSet, holdout: Sequence[int], fractions: Sequence[float]) -> None:
+def recorded_split(trackset: TrackSet, record: Mapping[str, Any]) -> Splits:
+    """Split again as a bundle's record of its data set says (`meta.dataset`)."""
+    return split_tracks(
+        trackset,
+        record["holdout"],
+        tuple(record["fractions"]),
+        record["split_seed"],
+        record.get("own_test", False),
+    )
+
+
+def _check(trackset: TrackSet, holdout: Sequence[int], fractions: Sequence[float], own_test: bool) -> None:
     if len(fractions) != 3 or min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-6:
         raise InputError(f"fractions {tuple(fractions)} must be three numbers >= 0 that sum to 1")
+    if own_test and fractions[2] > 0:
+        raise InputError(
+            f"fractions {tuple(fractions)} ask for test tracks beside the data set's own; the third must be 0"
+        )
+    if own_test and not any(track.part == "test" for track in trackset.tracks):
+        raise InputError(f"data set '{trackset.name}' comes without a test part of its own")
     classes = len(trackset.class_names)
     wrong = [label for label in holdout if not 0 <= label < classes]
     if wrong:

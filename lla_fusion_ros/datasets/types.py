@@ -26,11 +26,17 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """All images of one physical object, far away first; `label` is -1 for something outside the classes."""
+    """All images of one physical object, far away first.
+
+    Attributes:
+        label: class index, -1 for something outside the classes.
+        part: "train" or "test" where the data set comes divided into these, else empty.
+    """
 
     id: str
     label: int
     frames: tuple[Frame, ...]
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)

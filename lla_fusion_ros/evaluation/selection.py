@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.datasets import Track, TrackSet, split_tracks
+from lla_fusion_ros.datasets import Track, TrackSet, recorded_split
 from lla_fusion_ros.errors import InputError
 
 SPLITS = ("all", "test")
@@ -70,9 +70,14 @@ def _test_split(bundle: Bundle, tracks: TrackSet) -> Selection:
             f"bundle '{bundle.source}' was trained on other data than this '{tracks.name}', so its test "
             "split is not known here; use --split all for data it has never seen"
         )
-    splits = split_tracks(tracks, made["holdout"], tuple(made["fractions"]), made["split_seed"])
+    splits = recorded_split(tracks, made)
     if splits.test.class_names != bundle.class_names:
         raise InputError(
             f"bundle '{bundle.source}' does not list the classes of its own data set; train it anew"
+        )
+    if not splits.test.tracks:
+        raise InputError(
+            f"bundle '{bundle.source}' was trained without keeping test tracks aside; "
+            "use --split all for data it has never seen"
         )
     return Selection(splits.test, splits.outside)

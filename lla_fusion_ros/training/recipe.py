@@ -27,6 +27,7 @@ class Recipe:
     Attributes:
         holdout: classes left out of training, as the outside world of METHOD 8.
         fractions, split_seed: of the split by track into training, validation and test.
+        own_test: test on the test part that the data set comes with; `fractions` share out the rest.
         start: a bundle to begin from; with 0 epochs only the calibration is done again.
         data_options: what the data set was loaded with, for the record.
         command: the command line, for the record.
@@ -37,6 +38,7 @@ class Recipe:
     holdout: tuple[int, ...] = ()
     fractions: tuple[float, float, float] = (0.7, 0.15, 0.15)
     split_seed: int = 0
+    own_test: bool = False
     start: Bundle | None = None
     data_options: dict[str, Any] = field(default_factory=dict)
     command: str = ""
@@ -53,7 +55,7 @@ def run_recipe(
 ) -> Bundle:
     """Train and calibrate; `report` hears of every training step, `stage` of every later stage."""
     settings = recipe.settings
-    splits = split_tracks(tracks, recipe.holdout, recipe.fractions, recipe.split_seed)
+    splits = split_tracks(tracks, recipe.holdout, recipe.fractions, recipe.split_seed, recipe.own_test)
     for name, part in (("training", splits.train), ("validation", splits.validation)):
         if not part.tracks:
             raise InputError(
@@ -64,8 +66,8 @@ def run_recipe(
     if settings.epochs > 0:
         folder = None
         if checkpoints is not None:
-            fingerprint = f"{tracks.digest} {recipe.holdout} {recipe.fractions} {recipe.split_seed}"
-            folder = CheckpointFolder(checkpoints, settings, fingerprint)
+            split = (recipe.holdout, recipe.fractions, recipe.split_seed, recipe.own_test)
+            folder = CheckpointFolder(checkpoints, settings, f"{tracks.digest} {split}")
         data = training_data(splits.train, settings)
         members = train_ensemble(data, len(classes), settings, device, folder, resume, report, members)
     assert members is not None
@@ -119,6 +121,7 @@ def _dataset_record(recipe: Recipe, tracks: TrackSet, splits: Any) -> dict[str, 
         "options": recipe.data_options,
         "split_seed": recipe.split_seed,
         "fractions": list(recipe.fractions),
+        "own_test": recipe.own_test,
         "holdout": list(recipe.holdout),
         "tracks": {
             part: len(getattr(splits, part).tracks) for part in ("train", "validation", "test", "outside")

@@ -119,6 +119,7 @@ def test_the_parts_of_belgiumtsc_can_be_had_apart(tmp_path):
     write_belgium(tmp_path)
     assert len(load_dataset("belgiumtsc", tmp_path, part="train").tracks) == 62
     assert len(load_dataset("belgiumtsc", tmp_path, part="test").tracks) == 4
+    assert [track.part for track in load_dataset("belgiumtsc", tmp_path).tracks].count("test") == 4
     with pytest.raises(InputError, match="part 'dev' is unknown"):
         load_dataset("belgiumtsc", tmp_path, part="dev")
 

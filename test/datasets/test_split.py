@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lla_fusion_ros.datasets import split_tracks
+from lla_fusion_ros.datasets import recorded_split, split_tracks
 from lla_fusion_ros.errors import InputError
 from support.tiny_datasets import make_trackset
 
@@ -79,3 +81,39 @@ def test_holding_a_class_out_leaves_the_split_of_the_others_as_it_is():
     whole, some = split_tracks(trackset, seed=3), split_tracks(trackset, holdout=(0, 2), seed=3)
     for part in ("train", "validation", "test"):
         assert ids(getattr(some, part)) < ids(getattr(whole, part))
+
+
+def divided_trackset():
+    """Ten tracks of each class, the last four of which come as the data set's own test part."""
+    whole = make_trackset(classes=3, tracks=10, frames=1)
+    parts = ["train"] * 6 + ["test"] * 4
+    tracks = tuple(replace(t, part=part) for t, part in zip(whole.tracks, parts * 3, strict=True))
+    return replace(whole, tracks=tracks)
+
+
+def test_the_own_test_part_is_the_test_and_the_rest_is_split_as_if_it_were_alone():
+    divided = divided_trackset()
+    splits = split_tracks(divided, holdout=(1,), fractions=(0.8, 0.2, 0.0), seed=3, own_test=True)
+    assert {track.part for track in splits.test.tracks} == {"test"}
+    assert len(splits.test.tracks) == 8 and len(splits.outside.tracks) == 10
+    rest = replace(divided, tracks=tuple(track for track in divided.tracks if track.part == "train"))
+    alone = split_tracks(rest, holdout=(1,), fractions=(0.8, 0.2, 0.0), seed=3)
+    assert ids(splits.train) == ids(alone.train) and ids(splits.validation) == ids(alone.validation)
+    assert {track.label for track in splits.test.tracks} == {0, 1}
+
+
+def test_an_own_test_part_leaves_no_room_for_another_and_must_be_there():
+    with pytest.raises(InputError, match="the third must be 0"):
+        split_tracks(divided_trackset(), own_test=True)
+    with pytest.raises(InputError, match="without a test part of its own"):
+        split_tracks(make_trackset(), fractions=(0.8, 0.2, 0.0), own_test=True)
+
+
+def test_a_record_of_before_is_read_as_a_split_without_own_test():
+    record = {"holdout": [], "fractions": [0.6, 0.2, 0.2], "split_seed": 7}
+    divided = divided_trackset()
+    assert ids(recorded_split(divided, record).test) == ids(
+        split_tracks(divided, (), (0.6, 0.2, 0.2), 7).test
+    )
+    record = {**record, "fractions": [0.8, 0.2, 0.0], "own_test": True}
+    assert {track.part for track in recorded_split(divided, record).test.tracks} == {"test"}

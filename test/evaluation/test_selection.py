@@ -34,6 +34,13 @@ def test_the_test_split_is_the_one_training_kept_aside():
     assert len(selection.outside.tracks) == 10
 
 
+def test_a_bundle_that_kept_no_test_tracks_says_so():
+    tracks = make_trackset(classes=2, tracks=4)
+    made = {"digest": tracks.digest, "holdout": [], "fractions": [0.5, 0.5, 0.0], "split_seed": 0}
+    with pytest.raises(InputError, match="without keeping test tracks aside"):
+        select_tracks(bundle_for(["class 0", "class 1"], **made), tracks, "test")
+
+
 def test_the_test_split_of_other_data_is_refused():
     bundle = bundle_for(["class 0", "class 1"], digest="1" * 64)
     with pytest.raises(InputError, match="--split all"):
