@@ -49,14 +49,7 @@ def run_verb(verb: Verb, words: Sequence[str]) -> int:
     """Import one verb and run it on the words that follow it."""
     try:
         module = importlib.import_module(verb.module)
-        parser = argparse.ArgumentParser(
-            prog=f"{PROGRAM} {verb.name}",
-            description=verb.help[:1].upper() + verb.help[1:] + ".",
-            epilog=_example(verb),
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        module.add_arguments(parser)
-        return int(module.run(parser.parse_args(words)) or 0)
+        return int(module.run(parser_of(verb).parse_args(words)) or 0)
     except LlaFusionError as error:
         return _complain(f"{verb.name}: {error}")
     except ModuleNotFoundError as error:
@@ -72,6 +65,18 @@ def run_verb(verb: Verb, words: Sequence[str]) -> int:
         # The reader (head, less) has seen enough; keep Python from complaining once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILURE
+
+
+def parser_of(verb: Verb) -> argparse.ArgumentParser:
+    """What reads the words that follow a verb."""
+    parser = argparse.ArgumentParser(
+        prog=f"{PROGRAM} {verb.name}",
+        description=verb.help[:1].upper() + verb.help[1:] + ".",
+        epilog=_example(verb),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    importlib.import_module(verb.module).add_arguments(parser)
+    return parser
 
 
 def overview(verbs: dict[str, Verb]) -> str:

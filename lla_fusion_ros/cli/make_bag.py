@@ -22,7 +22,7 @@ HELP = "write tracks of a data set as a bag with camera frames, detections and a
 EXAMPLE = """\
 lla-fusion make-bag --drive --out drive --duration 20 --seed 3
 lla-fusion make-bag --dataset gtsrb --root data/GTSRB --out signs --tracks 60
-lla-fusion make-bag --dataset belgium --root data/BelgiumTSC --cameras 3 --out van
+lla-fusion make-bag --dataset belgiumtsc --root data/BelgiumTSC --cameras 3 --out van
 lla-fusion replay signs --bundle models/gtsrb.safetensors --truth signs.truth.json"""
 
 

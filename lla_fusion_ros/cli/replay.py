@@ -20,7 +20,7 @@ HELP = "fuse a bag offline, as fast as the machine can: bag in, bag, table and r
 EXAMPLE = """\
 lla-fusion replay drive/ --bundle models/signworld.safetensors
 lla-fusion replay drive/ --truth drive.truth.json --compare all
-lla-fusion replay drive_fused/fused --fuser pool --set idle_timeout=2      (recorded views: no network needed)
+lla-fusion replay drive_fused/fused --fuser pool --set idle_timeout=2  # recorded views: no network needed
 lla-fusion replay street.mcap --camera front=/cam/image_raw,/yolo/tracking"""
 
 
