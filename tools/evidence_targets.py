@@ -16,8 +16,8 @@ BELGIAN = (
     ("belgium_split1", "", "split seed 1, the default by a rule changed after scoring"),
     ("belgium_split2", "", "split seed 2, the default by the rule settled before scoring"),
     ("belgium_split2", "dual_pool", "split seed 2, the default by a rule changed after scoring"),
-    ("belgium", "", "split seed 3, the default by the rule settled before scoring"),
-    ("belgium", "dual_pool", "split seed 3, not the default"),
+    ("belgium_split3", "", "split seed 3, the default by the rule settled before scoring"),
+    ("belgium_split3", "dual_pool", "split seed 3, not the default"),
     ("belgium_split4", "", "split seed 4, the default by the rule settled before scoring"),
     ("belgium_split5", "", "split seed 5, begun as German networks, the default as settled before scoring"),
 )
