@@ -32,7 +32,15 @@ def find_model(name_or_path: str | Path) -> Path:
     path = Path(name_or_path).expanduser()
     if path.exists() or path.parent != Path("."):
         return path
-    return find_resource(Path("models", path.name if path.suffix else f"{path.name}.safetensors"))
+    file = path.name if path.suffix else f"{path.name}.safetensors"
+    places = list(_share_folders())[::-1]  # the most specific last: of bundles with the same name it stays
+    shipped = {model.name: model for place in places for model in place.glob("models/*.safetensors")}
+    if file not in shipped:
+        raise LlaFusionError(
+            f"bundle '{path}' does not exist, and none of this name comes with the package "
+            f"({', '.join(sorted(Path(name).stem for name in shipped)) or 'none does'})"
+        )
+    return shipped[file]
 
 
 def _share_folders() -> Iterator[Path]:

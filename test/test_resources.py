@@ -39,6 +39,11 @@ def test_an_ament_prefix_is_searched_when_the_code_runs_from_an_installed_tree(t
     assert done.stdout.strip() == str(model), done.stderr
 
 
+def test_an_unknown_name_is_told_the_bundles_that_ship():
+    with pytest.raises(LlaFusionError, match=r"'nothing' does not exist, .*\(.*gtsrb, signworld\)"):
+        find_model("nothing")
+
+
 def test_a_path_of_the_users_own_is_left_alone(tmp_path):
     path = tmp_path / "mine.safetensors"
     assert find_model(path) == path

@@ -27,7 +27,8 @@ def bundle_rows(bundle: Bundle, size: int) -> list[str]:
         f"{_parameters(bundle):,} parameters in all",
         "input": f"{meta.input_size} px RGB crops, boxes grown by {meta.crop_margin:g} on each side",
         "data": f"{data['name']} {str(data['digest'])[:12]}…, split by track with seed {data['split_seed']}: "
-        f"{tracks['train']} training, {tracks['validation']} validation, {tracks['test']} test tracks",
+        f"{tracks['train']} training, {tracks['validation']} validation, {tracks['test']} test tracks"
+        + (" (the data set's own test part)" if data.get("own_test") else ""),
         "training": f"Adam, L2 prior {meta.training['prior_precision']:g}, averaged weights, "
         f"crops {meta.training['clean']:.0%} clean, {meta.training['hard']:.0%} hard, the rest mixed; "
         f"{meta.training['outliers']:.0%} synthetic outliers",

@@ -26,7 +26,7 @@ lla-fusion evaluate gtsrb.safetensors --dataset gtsrb --root data/GTSRB --ood-da
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("bundle", help="the model file")
+    parser.add_argument("bundle", help="the model file, or the name of one that ships")
     data = parser.add_argument_group("data")
     data.add_argument("--dataset", required=True, help="name of the data set; docs/datasets.md lists them")
     data.add_argument("--root", help="its folder")
@@ -78,13 +78,14 @@ def run(args: argparse.Namespace) -> int:
     from lla_fusion_ros.evaluation.outputs import default_cache
     from lla_fusion_ros.evaluation.run import evaluate
     from lla_fusion_ros.memory import keep_freed_memory
+    from lla_fusion_ros.resources import find_model
 
     keep_freed_memory()
     options = _options(args)
     for name, folder in (("--json", args.json), ("--plots", args.plots)):
         if folder and folder != "-" and not Path(folder).absolute().parent.is_dir():
             raise InputError(f"folder '{Path(folder).absolute().parent}' of {name} does not exist")
-    bundle = load_bundle(args.bundle)
+    bundle = load_bundle(find_model(args.bundle))
     cache = Path(args.cache) if args.cache else default_cache()
     with WorkProgress() as progress:
         progress.stage(f"loading {args.dataset}")

@@ -14,6 +14,7 @@ NAME = "info"
 HELP = "tell what is in a bundle or a bag"
 EXAMPLE = """\
 lla-fusion info models/gtsrb.safetensors
+lla-fusion info belgium
 lla-fusion info recordings/drive_1
 lla-fusion info models/gtsrb.safetensors --json | jq .class_names"""
 
@@ -21,7 +22,10 @@ _BAG_ENDINGS = (".mcap", ".db3", ".zstd", ".zst", ".bag", ".yaml")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", help="a bundle (.safetensors), or a bag (its folder, .mcap or .db3)")
+    parser.add_argument(
+        "file",
+        help="a bundle (.safetensors, or the name of one that ships), or a bag (its folder, .mcap or .db3)",
+    )
     parser.add_argument("--json", action="store_true", help="everything, for programs")
 
 
@@ -34,7 +38,9 @@ def run(args: argparse.Namespace) -> int:
         _print_json(description.as_dict()) if args.json else _show(_bag_lines(description))
         return 0
     from lla_fusion_ros.bundle import load_bundle
+    from lla_fusion_ros.resources import find_model
 
+    path = find_model(path)
     bundle = load_bundle(path)
     if args.json:
         _print_json({**bundle.meta.as_dict(), "hash": bundle.hash, "bytes": path.stat().st_size})
@@ -60,7 +66,9 @@ def bundle_lines(bundle: Bundle, size: int) -> list[str]:
         f"default fuser     {meta.default_fuser} {_values(meta.fusers.get(meta.default_fuser, {}))}",
         f"other fusers      {', '.join(others) or 'none fitted'}",
         f"data              {data.get('name', 'not recorded')} {str(data.get('digest', ''))[:12]}, "
-        f"split seed {data.get('split_seed')}, held out {data.get('holdout') or 'nothing'}",
+        f"split seed {data.get('split_seed')}, "
+        + ("tested on its own test part, " if data.get("own_test") else "")
+        + f"held out {data.get('holdout') or 'nothing'}",
     ]
     lines += [f"made by           {command}" for command in training.get("commands", [])]
     lines += _warning_lines(meta.warnings)

@@ -124,6 +124,7 @@ def run(args: argparse.Namespace) -> int:
     from lla_fusion_ros.datasets import load_dataset
     from lla_fusion_ros.errors import InputError
     from lla_fusion_ros.memory import keep_freed_memory
+    from lla_fusion_ros.resources import find_model
     from lla_fusion_ros.training.checkpoint import CheckpointFolder
     from lla_fusion_ros.training.recipe import run_recipe
 
@@ -134,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
     if args.threads is not None:
         torch.set_num_threads(max(args.threads, 1))
     device = choose_device(args.device)
-    start = None if args.start is None else load_bundle(args.start)
+    start = None if args.start is None else load_bundle(find_model(args.start))
     recipe = _recipe(args, start)
     folder = Path(args.checkpoints) if args.checkpoints else out.with_name(out.name + ".training")
     try:
