@@ -55,6 +55,6 @@ def test_a_bundle_that_was_fitted_to_these_tracks_gains_nothing_from_that(record
 
 
 def test_the_record_is_told_in_words(record, capsys):
-    measure_misread.show({"split_seed": 7, **record})
+    measure_misread.show({"file": "x.safetensors", **record})
     told = capsys.readouterr().out
-    assert f"split seed 7: {record['misread']} of 24 objects" in told and "Testing" in told
+    assert f"x.safetensors: {record['misread']} of 24 objects" in told and "Testing" in told

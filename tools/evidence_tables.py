@@ -170,7 +170,7 @@ def misread_table(results: Results, *names: str) -> str:
                 " → ".join(short(own[key] / base["nll"]) for key in ("nll", "nll_fitted_to_these"))
                 for own in learned
             ]
-            where = f"{' + '.join(record['parts'])}, split seed {record['split_seed']}"
+            where = f"{record['file']}: {' + '.join(record['parts'])}"
             rows.append([where, f"{record['misread']} of {record['tracks']}", *sums, *ratios])
     shown = ("`mean_pmf`", "`pool`", "`dual_pool`")
     header = ["test signs", "misread", *(f"NLL of {fuser}" for fuser in shown)]

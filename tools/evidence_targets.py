@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 BASELINES = ("last", "vote", "mean_pmf", "product", "log_odds", "ema")
 # What was scored, which fuser (empty: the default), and how it came to be that one.
 BELGIAN = (
+    ("belgium", "", "trained on Training, scored on Testing, the default as settled before scoring"),
     ("belgium_split0", "", "split seed 0, second of two tries"),
     ("belgium_split1", "ella_mixture", "split seed 1, the default by the rule of then"),
     ("belgium_split1", "", "split seed 1, the default by a rule changed after scoring"),
@@ -20,6 +21,7 @@ BELGIAN = (
     ("belgium_split3", "dual_pool", "split seed 3, not the default"),
     ("belgium_split4", "", "split seed 4, the default by the rule settled before scoring"),
     ("belgium_split5", "", "split seed 5, begun as German networks, the default as settled before scoring"),
+    ("belgium_split4_balanced", "", "split seed 4 again, balanced networks, as settled before scoring"),
 )
 Row = list[str]
 

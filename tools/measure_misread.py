@@ -64,7 +64,7 @@ def main() -> None:
             progress.stage(f"{file}: networks")
             measured = views(bundle, tracks, args.regime, args.views, args.draws)
             progress.stage(f"{file}: fits to the test tracks")
-            records.append({"split_seed": bundle.meta.dataset["split_seed"], "bundle": bundle.hash})
+            records.append({"file": Path(file).name, "bundle": bundle.hash})
             records[-1] |= judged(bundle, tracks, measured, args.views)
     for record in records:
         show(record)
@@ -124,7 +124,7 @@ def scores(
 def show(record: dict[str, Any]) -> None:
     base = record["fusers"][BASELINE]
     print(
-        f"split seed {record['split_seed']}: {record['misread']} of {record['tracks']} objects are misread "
+        f"{record['file']}: {record['misread']} of {record['tracks']} objects are misread "
         f"by {BASELINE} in most draws"
     )
     for name, own in record["fusers"].items():
