@@ -133,9 +133,10 @@ def across_table(results: Results, *names: str) -> str:
 
 
 def over_mean_table(results: Results, regime: str, *names: str) -> str:
-    """NLL over the mean pmf's in one regime with all views, on every set of test tracks, and all together."""
+    """NLL over the mean pmf's in one regime with all views, and all together where the test tracks differ."""
     shown = ("dual_pool", "reliable_pool", "reliability", "ella_mixture", "hybrid", "pool")
     rows, sums = [], dict.fromkeys((*shown, "mean_pmf"), 0.0)
+    signs = set()
     for name in names:
         document = results[name]
         if not document:
@@ -148,12 +149,14 @@ def over_mean_table(results: Results, regime: str, *names: str) -> str:
         }
         for fuser in sums:
             sums[fuser] += nll[fuser]
+        signs.add((document["dataset"].get("split_seed", name), document["tracks"]))
         bold = document["default_fuser"]
         cells = [short(nll[fuser] / nll["mean_pmf"]) for fuser in shown]
         cells = [f"**{cell}**" if fuser == bold else cell for fuser, cell in zip(shown, cells, strict=True)]
         rows.append([f"results/{name}.json", *cells, short(nll["mean_pmf"])])
-    together = [short(sums[fuser] / sums["mean_pmf"]) for fuser in shown]
-    rows.append(["all together", *together, short(sums["mean_pmf"] / len(names))])
+    if len(signs) > 1:
+        together = [short(sums[fuser] / sums["mean_pmf"]) for fuser in shown]
+        rows.append(["all together", *together, short(sums["mean_pmf"] / len(names))])
     return markdown(["test signs", *(f"`{fuser}`" for fuser in shown), "NLL of `mean_pmf`"], rows)
 
 

@@ -12,6 +12,12 @@ BASELINES = ("last", "vote", "mean_pmf", "product", "log_odds", "ema")
 # What was scored, which fuser (empty: the default), and how it came to be that one.
 BELGIAN = (
     ("belgium", "", "trained on Training, scored on Testing, the default as settled before scoring"),
+    ("belgium_small", "", "Testing, METHOD's networks, trained with degradations, as settled before scoring"),
+    (
+        "belgium_small_clean",
+        "",
+        "Testing, METHOD's networks, without degradations, as settled before scoring",
+    ),
     ("belgium_split0", "", "split seed 0, second of two tries"),
     ("belgium_split1", "ella_mixture", "split seed 1, the default by the rule of then"),
     ("belgium_split1", "", "split seed 1, the default by a rule changed after scoring"),
