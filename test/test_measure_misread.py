@@ -4,6 +4,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lla_fusion_ros.calibration.fusers import fit_fuser
@@ -22,7 +23,7 @@ def record(tmp_path_factory):
         bundle = watched_bundle()
         whole = make_trackset(classes=4, tracks=6, frames=3)
         tracks = tuple(
-            replace(track, id=f"{'Testing' if number % 3 else 'Training'}/{track.id}")
+            replace(track, part="test" if number % 3 else "train")
             for number, track in enumerate(whole.tracks)
         )
         tracks = replace(whole, tracks=tracks)
@@ -32,17 +33,18 @@ def record(tmp_path_factory):
             name: fit_fuser(name, bundle.posterior(), measured, (1, 3)) for name in measure_misread.LEARNED
         }
         bundle = replace(bundle, meta=replace(bundle.meta, fusers=fitted))
-        return measure_misread.judged(bundle, tracks, measured, 3)
+        return measure_misread.judged(bundle, tracks, measured, 3, np.array([True, False, False, True]))
 
 
 def test_misread_objects_and_the_rest_make_the_whole(record):
     assert 0 < record["misread"] < record["tracks"] == 24  # random networks are right by chance only
+    assert record["tracks_of_rare"] == 12 and 0 <= record["misread_of_rare"] <= record["misread"]
     for own in record["fusers"].values():
         assert own["nll_misread"] + own["nll_rest"] == pytest.approx(own["nll"])
 
 
 def test_the_parts_of_the_data_set_are_weighted_by_their_objects(record):
-    assert record["parts"] == {"Testing": 16, "Training": 8}
+    assert record["parts"] == {"test": 16, "train": 8}
     for own in record["fusers"].values():
         parts = sum(own["nll_of_part"][part] * count for part, count in record["parts"].items())
         assert parts / 24 == pytest.approx(own["nll"])
@@ -57,4 +59,4 @@ def test_a_bundle_that_was_fitted_to_these_tracks_gains_nothing_from_that(record
 def test_the_record_is_told_in_words(record, capsys):
     measure_misread.show({"file": "x.safetensors", **record})
     told = capsys.readouterr().out
-    assert f"x.safetensors: {record['misread']} of 24 objects" in told and "Testing" in told
+    assert f"x.safetensors: {record['misread']} of 24 objects" in told and "test " in told

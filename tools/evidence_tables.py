@@ -167,16 +167,18 @@ def misread_table(results: Results, *names: str) -> str:
         if not results[name]:
             return missing(name)
         for record in results[name]["bundles"]:
-            base, *learned = (record["fusers"][name] for name in ("mean_pmf", "pool", "dual_pool"))
+            base, *learned = (record["fusers"][fuser] for fuser in ("mean_pmf", "pool", "dual_pool"))
             sums = [f"{short(own['nll_misread'])} + {short(own['nll_rest'])}" for own in (base, *learned)]
             ratios = [
                 " → ".join(short(own[key] / base["nll"]) for key in ("nll", "nll_fitted_to_these"))
                 for own in learned
             ]
-            where = f"{record['file']}: {' + '.join(record['parts'])}"
-            rows.append([where, f"{record['misread']} of {record['tracks']}", *sums, *ratios])
+            counts = [
+                f"{record[f'misread{which}']} of {record[f'tracks{which}']}" for which in ("", "_of_rare")
+            ]
+            rows.append([record["file"], *counts, *sums, *ratios])
     shown = ("`mean_pmf`", "`pool`", "`dual_pool`")
-    header = ["test signs", "misread", *(f"NLL of {fuser}" for fuser in shown)]
+    header = ["bundle", "misread", "of rare classes", *(f"NLL of {fuser}" for fuser in shown)]
     return markdown(header + [f"{fuser} / `mean_pmf`" for fuser in shown[1:]], rows)
 
 

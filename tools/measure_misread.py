@@ -3,11 +3,11 @@
 An object is misread where the mean pmf of all its views is wrong in most draws of the degradation. Of every
 fuser the mean NLL is split into the share of those objects and the share of the rest. Then the same fusers
 are fitted once more, to the very test tracks: what even that does not reach is asked of the networks, not of
-the fuser. Parts of a data set (Training, Testing) are also judged apart.
+the fuser. The parts into which a data set comes divided are also judged apart, and rare classes are counted:
+those with RARE training tracks or fewer.
 
 Example:
-    python tools/measure_misread.py models/belgium.safetensors --dataset belgiumtsc --root data/BelgiumTSC \\
-        --option part=test --split all
+    python tools/measure_misread.py models/belgium.safetensors --dataset belgiumtsc --root data/BelgiumTSC
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ import torch
 from lla_fusion_ros.bundle import Bundle, load_bundle
 from lla_fusion_ros.calibration import joined
 from lla_fusion_ros.calibration.fusers import MeasuredTracks, fit_fuser, measure_tracks
-from lla_fusion_ros.cli.words import data_options
 from lla_fusion_ros.cli.work_progress import WorkProgress
-from lla_fusion_ros.datasets import REGIMES, Regime, TrackSet, load_dataset
+from lla_fusion_ros.datasets import REGIMES, Regime, TrackSet, load_dataset, recorded_split
 from lla_fusion_ros.evaluation.fused import fuse_tracks
 from lla_fusion_ros.evaluation.outputs import default_cache, network_outputs
 from lla_fusion_ros.evaluation.scores import TrackScores, track_scores
-from lla_fusion_ros.evaluation.selection import SPLITS, select_tracks
+from lla_fusion_ros.evaluation.selection import select_tracks
 from lla_fusion_ros.fusion import make_fuser
 
 BASELINE = "mean_pmf"
 LEARNED = ("pool", "dual_pool")
+RARE = 5
 
 
 def main() -> None:
@@ -44,10 +44,6 @@ def main() -> None:
     parser.add_argument("bundles", nargs="+", help="bundles that were trained on the data set")
     parser.add_argument("--dataset", required=True, help="their data set")
     parser.add_argument("--root", help="folder of the data set")
-    parser.add_argument(
-        "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the data set"
-    )
-    parser.add_argument("--split", choices=SPLITS, default="test", help="which tracks (%(default)s)")
     parser.add_argument("--regime", choices=REGIMES, default="hard", help="how degraded (%(default)s)")
     parser.add_argument("--views", type=int, default=3, help="of each object (%(default)s)")
     parser.add_argument("--draws", type=int, default=10, help="of the degradation (%(default)s)")
@@ -57,15 +53,17 @@ def main() -> None:
     records = []
     with WorkProgress() as progress:
         progress.stage(f"loading {args.dataset}")
-        trackset = load_dataset(args.dataset, args.root, progress.tracks, **data_options(args.option))
+        trackset = load_dataset(args.dataset, args.root, progress.tracks)
         for file in args.bundles:
             bundle = load_bundle(file)
-            tracks = select_tracks(bundle, trackset, args.split).inside
+            tracks = select_tracks(bundle, trackset, "test").inside
             progress.stage(f"{file}: networks")
             measured = views(bundle, tracks, args.regime, args.views, args.draws)
             progress.stage(f"{file}: fits to the test tracks")
             records.append({"file": Path(file).name, "bundle": bundle.hash})
-            records[-1] |= judged(bundle, tracks, measured, args.views)
+            trained = [track.label for track in recorded_split(trackset, bundle.meta.dataset).train.tracks]
+            rare = np.bincount(trained, minlength=bundle.classes) <= RARE
+            records[-1] |= judged(bundle, tracks, measured, args.views, rare)
     for record in records:
         show(record)
     if args.json:
@@ -89,12 +87,15 @@ def views(bundle: Bundle, tracks: TrackSet, regime: Regime, length: int, draws: 
     return measure_tracks(bundle.posterior(), joined(outputs))
 
 
-def judged(bundle: Bundle, tracks: TrackSet, measured: MeasuredTracks, length: int) -> dict[str, Any]:
-    """Counts and NLLs of one bundle."""
+def judged(
+    bundle: Bundle, tracks: TrackSet, measured: MeasuredTracks, length: int, rare: np.ndarray
+) -> dict[str, Any]:
+    """Counts and NLLs of one bundle; `rare` marks the classes of which it saw few objects.  [classes]"""
     count = len(tracks.tracks)
     baseline = scores(bundle, BASELINE, {}, measured, length)
     misread = baseline.correct.reshape(-1, count).mean(axis=0) < 0.5
-    part = np.array([track.id.split("/")[0] for track in tracks.tracks])
+    part = np.array([track.part for track in tracks.tracks])
+    of_rare = rare[[track.label for track in tracks.tracks]]
     fusers: dict[str, Any] = {}
     for name in (BASELINE, *LEARNED):
         own = scores(bundle, name, bundle.meta.fusers.get(name, {}), measured, length)
@@ -111,7 +112,14 @@ def judged(bundle: Bundle, tracks: TrackSet, measured: MeasuredTracks, length: i
             fitted = scores(bundle, name, values, measured, length)
             fusers[name]["nll_fitted_to_these"] = float(fitted.nll.mean())
     parts = {str(each): int((part == each).sum()) for each in np.unique(part)}
-    return {"tracks": count, "misread": int(misread.sum()), "parts": parts, "fusers": fusers}
+    return {
+        "tracks": count,
+        "tracks_of_rare": int(of_rare.sum()),
+        "misread": int(misread.sum()),
+        "misread_of_rare": int((misread & of_rare).sum()),
+        "parts": parts,
+        "fusers": fusers,
+    }
 
 
 def scores(
@@ -125,7 +133,8 @@ def show(record: dict[str, Any]) -> None:
     base = record["fusers"][BASELINE]
     print(
         f"{record['file']}: {record['misread']} of {record['tracks']} objects are misread "
-        f"by {BASELINE} in most draws"
+        f"by {BASELINE} in most draws, {record['misread_of_rare']} of the {record['tracks_of_rare']} "
+        "of rare classes"
     )
     for name, own in record["fusers"].items():
         line = f"  {name:10} NLL {own['nll']:.3f}, of which misread ones {own['nll_misread']:.3f}; accuracy "
