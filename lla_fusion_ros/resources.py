@@ -33,14 +33,29 @@ def find_model(name_or_path: str | Path) -> Path:
     if path.exists() or path.parent != Path("."):
         return path
     file = path.name if path.suffix else f"{path.name}.safetensors"
-    places = list(_share_folders())[::-1]  # the most specific last: of bundles with the same name it stays
-    shipped = {model.name: model for place in places for model in place.glob("models/*.safetensors")}
+    shipped = _shipped_models()
     if file not in shipped:
         raise LlaFusionError(
             f"bundle '{path}' does not exist, and none of this name comes with the package "
             f"({', '.join(sorted(Path(name).stem for name in shipped)) or 'none does'})"
         )
     return shipped[file]
+
+
+def model_of(data_set: str) -> str | None:
+    """Name of the bundle that comes with the package and was trained on this data set, if there is one."""
+    from lla_fusion_ros.bundle.container import read_document
+
+    for name, path in sorted(_shipped_models().items()):
+        if read_document(path).get("dataset", {}).get("name") == data_set:
+            return Path(name).stem
+    return None
+
+
+def _shipped_models() -> dict[str, Path]:
+    """Paths by file name."""
+    places = list(_share_folders())[::-1]  # the most specific last: of bundles with the same name it stays
+    return {model.name: model for place in places for model in place.glob("models/*.safetensors")}
 
 
 def _share_folders() -> Iterator[Path]:

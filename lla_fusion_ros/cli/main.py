@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Sequence
 
 from lla_fusion_ros import __version__
+from lla_fusion_ros.cli.json_option import join_json_file
 from lla_fusion_ros.cli.verbs import Verb, find_verbs
 from lla_fusion_ros.cli.words import printable
 from lla_fusion_ros.errors import LlaFusionError, did_you_mean
@@ -49,7 +50,7 @@ def run_verb(verb: Verb, words: Sequence[str]) -> int:
     """Import one verb and run it on the words that follow it."""
     try:
         module = importlib.import_module(verb.module)
-        return int(module.run(parser_of(verb).parse_args(words)) or 0)
+        return int(module.run(parser_of(verb).parse_args(join_json_file(words))) or 0)
     except LlaFusionError as error:
         return _complain(f"{verb.name}: {error}")
     except ModuleNotFoundError as error:

@@ -54,9 +54,13 @@ class ReportInput:
 
 def write_report(report: ReportInput, path: Path) -> None:
     """Write the page; a half-written one never lies at its place."""
+    page = report_html(report)
     part = path.with_suffix(".part")
-    part.write_text(report_html(report), encoding="utf8", errors="backslashreplace")  # ids may be any bytes
-    part.replace(path)
+    try:
+        part.write_text(page, encoding="utf8", errors="backslashreplace")  # ids may be any bytes
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def report_html(report: ReportInput) -> str:

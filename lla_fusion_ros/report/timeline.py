@@ -8,10 +8,10 @@ import cv2
 import numpy as np
 
 from lla_fusion_ros.crops import Pixels, cut_crops
+from lla_fusion_ros.replay.track_table import reasons_of
 from lla_fusion_ros.replay.truth import Truth
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.outputs import view_pmf
-from lla_fusion_ros.warnings.verdict import IDENTITY_SWITCH, REASONS
 
 MOST_POINTS = 480  # per track; beyond that every second one goes
 MOST_THUMBNAILS = 10
@@ -93,15 +93,11 @@ class TimelineSink:
         self.cameras[frame.camera] = self.cameras.get(frame.camera, 0) + 1
         self.views += len(result.kept)
         singles = view_pmf(frame)[result.kept]
-        restarted = {key.id for key in result.restarted}
+        warned = reasons_of(fused)
         wanted: list[tuple[Timeline, int]] = []
         for row, track in enumerate(result.ids):
             timeline = self._timeline(track, "" if self._scope == "global" else f"{frame.camera} ")
-            reasons = tuple(
-                reason for reason, on in zip(REASONS, result.verdicts.raised[row], strict=True) if on
-            )
-            if track in restarted and IDENTITY_SWITCH not in reasons:
-                reasons += (IDENTITY_SWITCH,)
+            reasons = warned[row]
             single = int(singles[row].argmax())
             entropy = float(result.verdicts.entropy[row] / np.log(max(result.pmf.shape[1], 2)))
             point = Point(
