@@ -172,10 +172,13 @@ class OutputFolder:
     def _report(self, result: ReplayResult, scores: ReplayScores | None, notes: Sequence[str]) -> ReportInput:
         tracks = len(self.timelines.tracks) + self.timelines.forgotten
         warned = sum(bool(track.reasons) for track in self.timelines.tracks.values())
+        cameras = ", ".join(result.cameras)
+        if len(cameras) > 30:  # longer names do not fit the tile
+            cameras = f"{len(result.cameras)} cameras"
         facts = {
             "tracks": f"{tracks}",
             "tracks warned of": f"{warned}",
-            "views of " + ", ".join(result.cameras): f"{result.views}",
+            f"views of {cameras}": f"{result.views}",
             "recorded": f"{result.recorded:.1f} s",
         }
         if result.used == "images" and result.seconds > 0 and result.recorded > 0:
