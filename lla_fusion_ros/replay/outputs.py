@@ -154,8 +154,8 @@ class OutputFolder:
     def finish(self, result: ReplayResult, notes: Sequence[str]) -> Outcome:
         """Scores and report; call it when the `with` block is over."""
         every = (*notes, *_losses(result))
-        scores = self._scorer.scores() if self._scorer is not None and result.views else None
         try:
+            scores = self._scorer.scores() if self._scorer is not None and result.views else None
             if scores is not None:
                 self._files.append(self._folder / SCORES)
                 with writing(self._files[-1]):

@@ -149,6 +149,10 @@ def test_a_truth_of_mostly_other_classes_is_refused_unless_told(inside, model, c
     assert "knows 1 of the 3 classes in the truth file (not 'llama', 'tram')" in error
     assert "--bundle" in error and "--unknown-classes" in error
     assert not (inside / "drive_fused").exists()
+    write_truth(Truth({"nobody": (TruthSpan(0, names[0]),)}, "zoo", names), inside / "none.json")
+    assert main(["replay", "drive", "--bundle", model, "--truth", "none.json"]) == 1
+    assert "no view in the bag belongs to a track" in capsys.readouterr().err
+    assert not (inside / "drive_fused").exists()
     assert main([*words, "--unknown-classes"]) == 0
     assert "of 2 unknown objects found" in capsys.readouterr().out
 
