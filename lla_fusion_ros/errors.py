@@ -26,8 +26,9 @@ class BagError(LlaFusionError):
     """A bag cannot be read, written or fused."""
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The way out where a name is unknown: the nearest known one, or all of them."""
-    names = list(known)
-    close = difflib.get_close_matches(word, names, n=1)
-    return f"did you mean '{close[0]}'?" if close else f"choose from {', '.join(names)}"
+def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
+    """The sentence for a name that nobody knows: with the one that was meant, else with all there are."""
+    names = {each.lower(): each for each in known}
+    close = difflib.get_close_matches(name.lower(), names, n=1)
+    hint = f"did you mean '{names[close[0]]}'?" if close else f"choose one of {', '.join(names.values())}"
+    return f"there is no {what} '{name}'; {hint}"

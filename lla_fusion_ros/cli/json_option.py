@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,11 @@ def write_json(document: Any, place: str | None) -> None:
 
 def _place(text: str) -> str:
     """Refused before hours of work, not after them."""
-    folder = Path(text).absolute().parent
-    if text != STDOUT and not folder.is_dir():
-        raise LlaFusionError(f"folder '{folder}' of --json does not exist")
+    path = Path(text).absolute()
+    if text == STDOUT:
+        return text
+    if not path.parent.is_dir():
+        raise LlaFusionError(f"folder '{path.parent}' of --json does not exist")
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise LlaFusionError(f"--json '{text}' cannot be written; name another file")
     return text

@@ -13,7 +13,7 @@ from lla_fusion_ros import __version__
 from lla_fusion_ros.cli.json_option import join_json_file
 from lla_fusion_ros.cli.verbs import Verb, find_verbs
 from lla_fusion_ros.cli.words import printable
-from lla_fusion_ros.errors import LlaFusionError, did_you_mean
+from lla_fusion_ros.errors import LlaFusionError, unknown_name
 
 PROGRAM = "lla-fusion"
 EXIT_FAILURE = 1
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{PROGRAM} {__version__}")
         return 0
     if words[0] not in verbs:
-        return _complain(f"there is no verb {words[0]!r}; {did_you_mean(words[0], verbs)}", EXIT_USAGE)
+        return _complain(unknown_name("verb", words[0], verbs), EXIT_USAGE)
     return run_verb(verbs[words[0]], words[1:])
 
 

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import fields
 from typing import Any
 
-from lla_fusion_ros.errors import InputError, did_you_mean
+from lla_fusion_ros.errors import InputError, unknown_name
 from lla_fusion_ros.settings import FusionSettings
 from lla_fusion_ros.stream.settings import StreamSettings
 
@@ -28,9 +28,9 @@ def settings_from(args: argparse.Namespace) -> tuple[FusionSettings, StreamSetti
     for text in args.set:
         name, equals, value = text.partition("=")
         if not equals:
-            raise InputError(f"--set {text}: expected NAME=VALUE")
+            raise InputError(f"--set {text}: expected NAME=VALUE with a name out of {', '.join(kinds)}")
         if name not in kinds:
-            raise InputError(f"--set {text}: there is no setting '{name}'; {did_you_mean(name, kinds)}")
+            raise InputError(f"--set {text}: {unknown_name('setting', name, kinds)}")
         kind, type_name = kinds[name]
         values[kind][name] = _parse(text, value, type_name)
     return FusionSettings(**values[FusionSettings]), StreamSettings(**values[StreamSettings])

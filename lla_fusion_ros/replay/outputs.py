@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
@@ -12,7 +13,7 @@ from pathlib import Path
 from lla_fusion_ros.bags.describe import why_nothing_is_tracked
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import ViewTopics, find_cameras, name_cameras
-from lla_fusion_ros.bags.writer import BagWriter
+from lla_fusion_ros.bags.writer import BagWriter, check_removable
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.errors import BagError, LlaFusionError
 from lla_fusion_ros.replay.run import ReplayOptions, ReplayResult, choose_input, replay
@@ -66,7 +67,7 @@ class Outcome:
 class OutputFolder:
     """The sinks that write a run into a folder; a `with` statement keeps them open, `finish` writes the rest.
 
-    A run that fails leaves nothing behind.
+    A run that fails leaves the folder as it was, also where it was to overwrite earlier results.
 
     Args:
         source: what was fused, as the report calls it.
@@ -80,6 +81,7 @@ class OutputFolder:
         self._stack = ExitStack()
         self._files: list[Path] = []
         self._new_folders = [place for place in (folder, *folder.parents) if not place.exists()]
+        self._before: Path | None = None  # where earlier results wait until they are replaced
         self.fuser = options.fusion.fuser or bundle.meta.default_fuser
         self.truth = None if wanted.truth is None else read_truth(wanted.truth)
         self.timelines = TimelineSink(self.truth, options.fusion.track_id_scope)
@@ -112,7 +114,7 @@ class OutputFolder:
             raise
 
     def _fail(self) -> None:
-        """Remove what was begun."""
+        """Remove what was begun, and put back what was there before."""
         with suppress(LlaFusionError):  # a full disk also keeps files from being closed properly
             self._stack.close()
         for file in self._files:
@@ -120,6 +122,10 @@ class OutputFolder:
                 shutil.rmtree(file)
             else:
                 file.unlink(missing_ok=True)
+        if self._before is not None:
+            for old in self._before.iterdir():
+                old.replace(self._folder / old.name)
+            self._before.rmdir()
         for folder in self._new_folders:
             with suppress(OSError):
                 folder.rmdir()
@@ -132,14 +138,11 @@ class OutputFolder:
             raise BagError(
                 f"folder '{folder}' cannot be made: {error.strerror}; give another place with --out"
             ) from error
-        for name, is_wanted in ((TABLE, wanted.table), (REPORT, wanted.report)):
-            if is_wanted and (folder / name).exists() and not wanted.overwrite:
-                raise BagError(f"'{folder / name}' exists already: give another place or --overwrite")
+        self._set_aside()
         if wanted.bag:
+            self._files.append(folder / FUSED_BAG)
             about = {"bundle": self._bundle.hash, "fuser": self.fuser, "source": self._source.name}
-            bag = BagWriter(folder / FUSED_BAG, about, wanted.overwrite)  # refuses what exists already
-            self._files.append(bag.path)
-            writer = self._stack.enter_context(bag)
+            writer = self._stack.enter_context(BagWriter(self._files[-1], about))
             self.sinks.append(BagSink(writer, self._bundle, wanted.views))
         if wanted.table:
             self._files.append(folder / TABLE)
@@ -150,6 +153,23 @@ class OutputFolder:
             self.sinks.append(self._scorer)
         if wanted.tracks:
             self.sinks.append(self._tracks)
+
+    def _set_aside(self) -> None:
+        """Earlier results under the names of what will be written; without leave to overwrite, a refusal."""
+        wanted = self._wanted
+        parts = {FUSED_BAG: wanted.bag, TABLE: wanted.table, REPORT: wanted.report, SCORES: wanted.truth}
+        old = [self._folder / name for name, is_wanted in parts.items() if is_wanted]
+        old = [place for place in old if place.exists()]
+        if not old:
+            return
+        if not wanted.overwrite:
+            raise BagError(f"'{old[0]}' exists already: give another place or --overwrite")
+        if old[0].name == FUSED_BAG:
+            check_removable(old[0])
+        with writing(self._folder):
+            self._before = Path(tempfile.mkdtemp(prefix=".before_replay_", dir=self._folder))
+            for place in old:
+                place.replace(self._before / place.name)
 
     def finish(self, result: ReplayResult, notes: Sequence[str]) -> Outcome:
         """Scores and report; call it when the `with` block is over."""
@@ -167,6 +187,8 @@ class OutputFolder:
         except LlaFusionError:
             self._fail()
             raise
+        if self._before is not None:
+            shutil.rmtree(self._before, ignore_errors=True)
         return Outcome(result, scores, every, tuple(self._files), self.fuser, self._tracks)
 
     def _report(self, result: ReplayResult, scores: ReplayScores | None, notes: Sequence[str]) -> ReportInput:

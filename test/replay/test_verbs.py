@@ -69,7 +69,7 @@ def test_a_fused_bag_is_fused_again_with_other_settings(inside, model, capsys):
         (["replay", "drive", "--set", "window=0"], "must be in"),
         (["replay", "drive", "--set", "window=many"], "not of type int"),
         (["replay", "drive", "--set", "window"], "expected NAME=VALUE"),
-        (["replay", "drive", "--set", "wind=3"], "there is no setting 'wind'; did you mean 'window'?"),
+        (["replay", "drive", "--set", "wind=3"], "no setting 'wind'; did you mean 'window'?"),
         (["replay", "drive", "--fuser", "magic"], "magic"),
         (["replay", "drive", "--camera", "front"], "expected NAME="),
         (["replay", "drive", "--truth", "none.json"], "cannot be read"),
@@ -98,6 +98,21 @@ def test_results_are_not_overwritten_by_accident(inside, model, capsys):
     assert main(["replay", "drive", "--bundle", model]) == 1
     assert "--overwrite" in capsys.readouterr().err
     assert main(["replay", "drive", "--bundle", model, "--overwrite"]) == 0
+
+
+def test_a_replay_that_fails_keeps_what_it_was_to_overwrite(inside, model, capsys):
+    write_scene(inside / "drive", frames=2)
+    words = ["replay", "drive", "--bundle", model]
+    assert main(words) == 0
+    results = inside / "drive_fused"
+    before = {path: path.read_bytes() for path in results.rglob("*") if path.is_file()}
+    assert main([*words, "--overwrite", "--set", "min_box_size=1000"]) == 1
+    assert {path: path.read_bytes() for path in results.rglob("*") if path.is_file()} == before
+    assert len(list(results.iterdir())) == 3
+    (results / "fused" / "metadata.yaml").unlink()
+    assert main([*words, "--overwrite"]) == 1
+    assert "is not a bag, so it is not overwritten" in capsys.readouterr().err
+    assert len(list(results.iterdir())) == 3
 
 
 def test_held_out_classes_keep_their_names_in_the_truth(inside, capsys):
