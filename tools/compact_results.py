@@ -145,7 +145,8 @@ def _faults(record: Record) -> Record:
 
 
 def _with_machine(record: Record, *keys: str) -> Record:
-    machine = {key: record["machine"][key] for key in ("cpu", "cores")}
+    # the load says how far to trust a time
+    machine = {key: record["machine"][key] for key in ("cpu", "cores", "load") if key in record["machine"]}
     kept = {key: record[key] for key in keys if key in record}
     return {"version": record["version"], "machine": machine, **kept}
 

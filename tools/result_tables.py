@@ -130,10 +130,10 @@ def weak_classes(results: Results, name: str, most: str, *title: str) -> str:
     """The classes that are confused most in the hard regime, as an item of a list."""
     record = results[name]["classes"]
     told = [
-        f"*{row['class']}* {short(row['accuracy'], 2)} (taken for *{row['taken_for']}*)"
+        f"*{row['class']}* {short(row['accuracy'], 2)} of {row['tracks']} (taken for *{row['taken_for']}*)"
         for row in record["weak"][: int(most)]
     ]
-    below = f"{len(record['weak'])} of {record['classes']} classes are below .9"
+    below = f"{len(record['weak'])} of {record['classes']} classes are below .9 (accuracy of so many signs)"
     return f"- **{' '.join(title)}.** After {record['frames']} hard views {below}: {', '.join(told)} …\n"
 
 
@@ -270,7 +270,9 @@ def commands(results: Results, *names: str) -> str:
 
 
 def _machine(record: dict[str, Any]) -> str:
-    return f"{record['machine']['cpu']}, {record['machine']['cores']} cores"
+    machine = record["machine"]
+    load = f", load {machine['load']:g} when it began" if "load" in machine else ""
+    return f"{machine['cpu']}, {machine['cores']} cores{load}"
 
 
 TABLES: dict[str, Callable[..., str]] = {
