@@ -9,7 +9,7 @@ from typing import Any
 
 Record = dict[str, Any]
 
-FUSERS = ("last", "vote", "mean_pmf", "ema", "product", "wls", "ella", "pool", "reliable_pool", "dual_pool")
+FUSERS = ("last", "mean_pmf", "product", "wls", "ella", "pool", "dual_pool")
 LENGTHS = (1, 3, 10, 30)
 OOD_SCORES = ("fused entropy", "energy", "combined")
 METHODS = (
