@@ -159,10 +159,10 @@ def splits(results: Results) -> str:
     sure = sum(row["nll_over_pool_interval"][1] < 1 for row in ratios)
     first, last = ratios[0], ratios[-1]
     return (
-        f"- **The gain over `pool` is uncertain.** On {len(ratios)} other splits and ensembles of the two sign "
-        f"sets the NLL of `{record['fuser']}` is {short(first['nll_over_pool'], 2)} ({first['tracks_of']}) to "
-        f"{short(last['nll_over_pool'], 2)} ({last['tracks_of']}) of `pool`'s; the interval lies below 1 on "
-        f"{sure} of them.\n"
+        f"- **The gain over `pool` is uncertain.** On {len(ratios)} other splits and ensembles of the two "
+        f"sign sets the NLL of `{record['fuser']}` is {short(first['nll_over_pool'], 2)} "
+        f"({first['tracks_of']}) to {short(last['nll_over_pool'], 2)} ({last['tracks_of']}) of `pool`'s; the "
+        f"interval lies below 1 on {sure} of them.\n"
     )
 
 
