@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -59,12 +58,13 @@ class FrameResult:
         ids: their track ids.
         pmf: fused class distributions, each sums to 1.                                    [n, classes]
         verdicts: one for each.
-        cleared: tracks whose warning ended with this frame (or that were forgotten while warned of).
+        cleared: tracks whose warning ended with this frame, also because they were forgotten or began anew.
         restarted: tracks that began anew because of an identity switch.
         removed: tracks that were forgotten (idle, capacity, clock jump).
         dropped: detections that were not fused, by reason.
         jumped: the clock jumped back and all tracks were cleared.
         notes: what the user should know about the fuser in use.
+        switched: tracks whose identity switch is seen with this frame, whether they begin anew or not.
     """
 
     kept: np.ndarray
@@ -77,6 +77,7 @@ class FrameResult:
     dropped: dict[str, int]
     jumped: bool
     notes: tuple[str, ...]
+    switched: tuple[TrackKey, ...] = ()
 
 
 class FusionEngine:
@@ -86,9 +87,6 @@ class FusionEngine:
         self._model = model
         self._posterior = model.posterior()
         self.settings = settings or FusionSettings()
-        self.counters: Counter[str] = (
-            Counter()
-        )  # frames, views, clock_jumps, dropped_<reason> since the start
         self._fuser = self._make_fuser(self.settings)
         self._store = TrackStore(self.settings)
         self._watch = Watch(model.warning_model(), self._posterior, self._store.allocated)
@@ -107,24 +105,25 @@ class FusionEngine:
         """Memory of one track: fuser, warnings and bookkeeping; it does not grow with the track's length."""
         return round(state_bytes(self._state) / self._store.allocated) + self._watch.bytes_per_track()
 
-    def configure(self, settings: FusionSettings) -> None:
+    def configure(self, settings: FusionSettings) -> tuple[TrackKey, ...]:
         """New settings from the next frame on; a refused one leaves everything as it was.
 
-        Another fuser, window or scope begins all tracks anew: their sums or names mean something else.
+        Another fuser, window or scope forgets all tracks: their sums or names mean something else. Returned
+        are those whose warning ends with that.
         """
-        renewed = (settings.fuser, settings.window) != (self.settings.fuser, self.settings.window)
-        if renewed:
+        new_fuser = (settings.fuser, settings.window) != (self.settings.fuser, self.settings.window)
+        new_scope = settings.track_id_scope != self.settings.track_id_scope
+        if new_fuser:
             self._fuser = self._make_fuser(settings)
         self._store.configure(settings)
         self.settings = settings
-        if renewed:
-            self.reset()
+        return self.reset() if new_fuser or new_scope else ()
 
-    def reset(self) -> None:
-        """Forget all tracks."""
-        self._store.clear()
+    def reset(self) -> tuple[TrackKey, ...]:
+        """Forget all tracks; returned are those whose warning ends with that."""
+        ended = self._end_warnings(self._store.clear())
         self._state = self._fuser.initial(self._store.allocated)
-        self._watch.begin(np.arange(self._store.allocated))
+        return ended
 
     def update(self, observation: Observation) -> FrameResult:
         """Fuse one frame of one camera. Views that do not fit raise InputError and change nothing."""
@@ -132,33 +131,29 @@ class FusionEngine:
         if len(observation.ids) != len(views):
             raise InputError(f"the frame has {len(observation.ids)} track ids but {len(views)} views")
         admission = self._store.admit(observation.camera, observation.stamp, observation.ids)
-        self._count(admission)
-        forgotten = [key for key, row in admission.removed if self._watch.is_warned(row)]
-        self._prepare(admission)
+        forgotten = self._prepare(admission)
         if len(admission.kept) < len(views):
             views = measured(views.take(admission.kept), self._posterior)
         rows = admission.rows
         pmf = self._fuse(admission.place, views)
         seen = self._store.views(rows)
         total = last_axis_sum(seen)
-        switched, ended = self._observe(admission, views, observation, total)
-        restarted: tuple[TrackKey, ...] = ()
-        if np.count_nonzero(switched):
-            pmf[switched] = self._fuse_anew(rows[switched], views, switched, observation.camera)
-            restarted = tuple(self._store.keys(rows[switched]))
+        restarted, switched, ended = self._observe(admission, views, observation, total)
+        if np.count_nonzero(restarted):
+            pmf[restarted] = self._fuse_anew(rows[restarted], views, restarted, observation.camera)
             seen = self._store.views(rows)
-        cleared = self._store.keys(rows[ended]) if np.count_nonzero(ended) else ()
         return FrameResult(
             kept=admission.kept,
             ids=tuple([observation.ids[i] for i in admission.kept.tolist()]),
             pmf=pmf,
             verdicts=self._watch.verdicts(pmf, entropy(pmf), seen, tuple(self._store.cameras), self.settings),
-            cleared=(*forgotten, *cleared),
-            restarted=restarted,
+            cleared=(*forgotten, *self._store.keys(rows[ended])),
+            restarted=tuple(self._store.keys(rows[restarted])),
             removed=tuple(key for key, _ in admission.removed),
             dropped=admission.dropped,
             jumped=admission.jumped,
             notes=self._fuser.notes if self._fuser.notes and (total > 1).any() else (),
+            switched=tuple(self._store.keys(rows[switched])),
         )
 
     def _make_fuser(self, settings: FusionSettings) -> Fuser:
@@ -167,15 +162,9 @@ class FusionEngine:
         fuser.predict(fuser.update(fuser.initial(1), zero_views(self._posterior)))
         return fuser
 
-    def _count(self, admission: Admission) -> None:
-        self.counters["frames"] += 1
-        self.counters["views"] += len(admission.kept)
-        self.counters["clock_jumps"] += admission.jumped
-        for reason, count in admission.dropped.items():
-            self.counters[f"dropped_{reason}"] += count
-
-    def _prepare(self, admission: Admission) -> None:
-        """Make room for new tracks and empty the rows of those that begin."""
+    def _prepare(self, admission: Admission) -> tuple[TrackKey, ...]:
+        """Make room for new tracks and empty the rows of those that begin; the tracks whose warning ends."""
+        ended = self._end_warnings(admission.removed)
         extra = self._store.allocated - self._watch.rows
         if extra > 0:
             self._state = grown(self._state, self._fuser.initial(extra))
@@ -183,7 +172,13 @@ class FusionEngine:
         if np.count_nonzero(admission.fresh):
             fresh = admission.rows[admission.fresh]
             put_rows(self._state, fresh, self._fuser.initial(len(fresh)))
-            self._watch.begin(fresh)
+            ended += tuple(self._store.keys(fresh[self._watch.begin(fresh)]))  # older than `max_age`
+        return ended
+
+    def _end_warnings(self, removed: Sequence[tuple[TrackKey, int]]) -> tuple[TrackKey, ...]:
+        """Empty the rows of forgotten tracks; those of them that were warned of."""
+        warned = self._watch.begin(np.array([row for _, row in removed], np.intp))
+        return tuple(key for (key, _), was in zip(removed, warned, strict=True) if was)
 
     def _fuse(self, place: np.ndarray | slice, views: MeasuredViews) -> np.ndarray:
         part = self._fuser.update(take_rows(self._state, place), views)
@@ -192,8 +187,8 @@ class FusionEngine:
 
     def _observe(
         self, admission: Admission, views: MeasuredViews, observation: Observation, total: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Which tracks begin anew after an identity switch, and which warnings ended.  2 x [n] bool"""
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Which tracks begin anew, which identity switches are seen now, which warnings end.  3 x [n] bool"""
         column = self._store.camera_index(observation.camera)
         rows, place = admission.rows, admission.place
         return self._watch.observe(rows, place, views, column, observation.stamp, total, self.settings)
@@ -202,7 +197,6 @@ class FusionEngine:
         self, rows: np.ndarray, views: MeasuredViews, chosen: np.ndarray, camera: str
     ) -> np.ndarray:
         """Begin switched tracks again with their newest view; their pmf from that view alone."""
-        self.counters["identity_switches"] += len(rows)
         self._store.restart(rows, camera)
         put_rows(self._state, rows, self._fuser.initial(len(rows)))
         return self._fuse(rows, measured(views.take(chosen), self._posterior))

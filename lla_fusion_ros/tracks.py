@@ -110,9 +110,7 @@ class TrackStore:
         return len(self._index)
 
     def configure(self, settings: FusionSettings) -> None:
-        """New limits from the next frame on. A change of scope forgets all tracks: their names changed."""
-        if settings.track_id_scope != self._settings.track_id_scope:
-            self.clear()
+        """New limits from the next frame on. Who changes the scope clears the store: names change with it."""
         self._settings = settings
         self._clock.max_lateness = round(settings.max_lateness * SECOND)
         self._clock.clock_jump = round(settings.clock_jump * SECOND)
@@ -124,10 +122,10 @@ class TrackStore:
         """The newest stamp of all cameras."""
         return self._clock.newest
 
-    def clear(self) -> None:
-        """Forget all tracks and the time."""
-        self._forget(self._living())
+    def clear(self) -> list[tuple[TrackKey, int]]:
+        """Forget all tracks and the time; the tracks, with the row each had."""
         self._clock.reset()
+        return self._forget(self._living())
 
     def admit(self, camera: str, stamp: int, ids: Sequence[str]) -> Admission:
         """Decide about every detection of one frame of one camera."""

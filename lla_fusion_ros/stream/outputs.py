@@ -76,6 +76,12 @@ def fused_messages(fused: FusedFrame, class_names: Sequence[str], max_hypotheses
     return messages
 
 
+def cleared_message(cleared: Sequence[TrackKey], stamp: int) -> Outgoing:
+    """`ood_warnings` when tracks are forgotten between frames: their warnings end."""
+    data = write_diagnostics(Header(stamp, ""), [_all_clear(key) for key in cleared])
+    return Outgoing(contract.OOD_WARNINGS, contract.DIAGNOSTICS, data)
+
+
 def annotated_message(fused: FusedFrame, class_names: Sequence[str]) -> Outgoing:
     """`<camera>/annotated`: the image with the fused classes and warnings."""
     frame, result = fused.frame, fused.result
@@ -112,14 +118,17 @@ def _annotated(
 
 
 def warning_statuses(fused: FusedFrame, class_names: Sequence[str]) -> list[Status]:
-    """One status per warned track; one at level OK for each whose warning ended."""
+    """One at level OK for each track whose warning ended, then one per warned track.
+
+    In this order, as a track may be forgotten and its id be warned of again in one frame.
+    """
     verdicts = fused.result.verdicts
     thresholds = " ".join(f"{reason}={rate:g}" for reason, rate in verdicts.thresholds.items())
-    statuses = [
+    statuses = [_all_clear(key) for key in fused.result.cleared]
+    return statuses + [
         _warning(fused.result.ids[row], fused.frame.camera, verdicts[row], class_names, thresholds)
         for row in np.flatnonzero(verdicts.level).tolist()
     ]
-    return statuses + [_all_clear(key) for key in fused.result.cleared]
 
 
 def _warning(

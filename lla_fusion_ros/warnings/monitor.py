@@ -10,8 +10,8 @@ from lla_fusion_ros.bounds import bounded
 from lla_fusion_ros.fusion.base import add
 from lla_fusion_ros.fusion.measure import MeasuredViews, zero_views
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.warnings.changepoint import log_likelihood, switch_statistic
-from lla_fusion_ros.warnings.disagreement import camera_statistic
+from lla_fusion_ros.warnings.changepoint import changes, log_likelihood, switch_statistic
+from lla_fusion_ros.warnings.disagreement import all_cameras_show, camera_statistic
 from lla_fusion_ros.warnings.model import WarningModel, score_columns
 from lla_fusion_ros.warnings.recent import RecentViews
 from lla_fusion_ros.warnings.sums import TrackSums
@@ -118,3 +118,14 @@ class Monitor:
             camera_statistic(recent.views[..., :classes], recent.camera, together)
         )
         return found
+
+    def is_of_the_object(self, recent: RecentViews, row: int) -> bool:
+        """Whether the strongest change of a track is one of the object: all its cameras show it."""
+        present, classes = recent.present()[row], self.posterior.classes
+        camera = recent.camera[row][present]
+        if (camera == camera[0]).all():
+            return True
+        views = recent.views[row][present]
+        of_class, of_features = changes(views[None], classes, np.array([len(views)]))
+        split = 1 + int((of_class + self.model.feature_weight * of_features)[0].argmax())
+        return all_cameras_show(views[:, :classes], camera, recent.stamp[row][present], split, self._span)

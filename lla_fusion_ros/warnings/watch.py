@@ -43,14 +43,12 @@ class Watch:
         self.rows = rows
         self._warned = np.zeros((rows, len(REASONS)), bool)
         self._hold = np.zeros(rows, np.int64)  # further views for which a switch stays visible
+        self._pending = np.zeros(rows, bool)  # a switch was seen that not all cameras show yet
         self._states: tuple = () if self._monitor is None else self._monitor.initial(rows)
         # as of the last time each track was asked about, and its number of views then.  [rows, 4]
         self._strangeness = np.tile(UNKNOWN, (rows, 1))
         self._findings = Findings.nothing(0)
         self._raised = NOTHING
-
-    def is_warned(self, row: int) -> bool:
-        return bool(self._warned[row].any())
 
     def bytes_per_track(self) -> int:
         """Memory of one track."""
@@ -61,19 +59,23 @@ class Watch:
         self.rows += extra
         self._warned = np.concatenate([self._warned, np.zeros((extra, len(REASONS)), bool)])
         self._hold = np.concatenate([self._hold, np.zeros(extra, np.int64)])
+        self._pending = np.concatenate([self._pending, np.zeros(extra, bool)])
         self._strangeness = np.concatenate([self._strangeness, np.tile(UNKNOWN, (extra, 1))])
         if self._monitor is not None:
             empty = self._monitor.initial(extra)
             self._states = tuple(grown(s, e) for s, e in zip(self._states, empty, strict=True))
 
-    def begin(self, rows: np.ndarray) -> None:
-        """The tracks of these rows have seen nothing."""
+    def begin(self, rows: np.ndarray) -> np.ndarray:
+        """The tracks of these rows have seen nothing; which of them were warned of.  [rows] bool"""
+        warned = self._warned[rows].any(axis=1)
         self._warned[rows] = False
         self._hold[rows] = 0
+        self._pending[rows] = False
         self._strangeness[rows] = UNKNOWN
         if self._monitor is not None:
             for state, empty in zip(self._states, self._monitor.initial(len(rows)), strict=True):
                 put_rows(state, rows, empty)
+        return warned
 
     def observe(
         self,
@@ -84,14 +86,15 @@ class Watch:
         stamp: int,
         counts: np.ndarray,
         settings: FusionSettings,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Take in one view of each row; which begin anew now, and whose warning ended.  2 x [n] bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Take in one view of each row: which begin anew, whose switch is seen now, whose warning ended.
 
-        `place` are the rows again, as a slice where they follow each other.
-        Where cameras disagree, the newest view is one side of a contradiction, not a new object: to begin
-        anew with it would show its class as if there were no other.
+        `place` are the rows again, as a slice where they follow each other.  3 x [n] bool
+        A track begins anew once all its cameras show the switch. Until then, and where cameras disagree,
+        the newest view may be one side of a contradiction: to begin anew with it would show its class as
+        if there were no other.
         """
-        before, left = self._warned[place], self._hold[place]
+        before, left = self._warned[rows], self._hold[rows]
         if self._monitor is None or not settings.warnings:
             self._findings, raised = Findings.nothing(len(rows)), np.zeros_like(before)
         else:
@@ -100,18 +103,23 @@ class Watch:
         self._raised = raised
         # nothing to remember, nothing to end
         if not (np.count_nonzero(before) or np.count_nonzero(left) or np.count_nonzero(raised)):
-            return raised[:, SWITCH], raised[:, SWITCH]
-        switched = raised[:, SWITCH] & (left == 0)
+            return raised[:, SWITCH], raised[:, SWITCH], raised[:, SWITCH]
+        shown = raised[:, SWITCH].copy()
+        switched = shown & (left == 0)
         ended = np.logical_or.reduce(before, axis=1)
         # A switch is raised for HOLD further views: a single frame is easily missed.
         raised[:, SWITCH] = switched | (left > 0)
         ended &= ~np.logical_or.reduce(raised, axis=1)
-        self._hold[place] = np.where(switched, HOLD, np.maximum(left - 1, 0))
         self._warned[place] = raised
-        anew = switched & ~raised[:, DISAGREEMENT] & settings.restart_on_switch
+        pending = shown & (switched | self._pending[place])
+        anew = pending & ~raised[:, DISAGREEMENT] & settings.restart_on_switch
+        for i in anew.nonzero()[0]:
+            anew[i] = self._monitor is not None and self._monitor.is_of_the_object(self._states[1], rows[i])
+        self._pending[place] = pending & ~anew
+        self._hold[place] = np.where(switched | anew, HOLD, np.maximum(left - 1, 0))
         if anew.any():
             self._begin_with(rows[anew], views.take(anew), camera, stamp)
-        return anew, ended
+        return anew, raised[:, SWITCH] & ~before[:, SWITCH], ended
 
     def verdicts(
         self,
