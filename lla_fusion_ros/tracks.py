@@ -26,7 +26,6 @@ from typing import NamedTuple
 import numpy as np
 
 from lla_fusion_ros.clock import MessageClock
-from lla_fusion_ros.fusion.base import place_of
 from lla_fusion_ros.settings import FusionSettings
 
 SECOND = 1_000_000_000
@@ -49,7 +48,6 @@ class Admission:
     Attributes:
         kept: positions in the frame's ids that are to be fused.      [kept] int
         rows: their rows in the state arrays.                         [kept] int
-        place: the same, as a slice where the rows follow each other.
         fresh: which of them begin anew.                              [kept] bool
         removed: tracks that were forgotten, with the row each had.
         dropped: how many detections were dropped, by reason.
@@ -58,7 +56,6 @@ class Admission:
 
     kept: np.ndarray
     rows: np.ndarray
-    place: np.ndarray | slice
     fresh: np.ndarray
     removed: tuple[tuple[TrackKey, int], ...]
     dropped: dict[str, int]
@@ -135,7 +132,7 @@ class TrackStore:
         if judgement in ("late", "no_stamp"):
             dropped[judgement] += len(ids)
             nobody = np.zeros(0, np.intp)
-            return Admission(nobody, nobody, nobody, np.zeros(0, bool), (), dict(dropped), False)
+            return Admission(nobody, nobody, np.zeros(0, bool), (), dict(dropped), False)
         if judgement == "jump":
             removed += self._forget(self._living())
         removed += self._forget_idle()
@@ -143,8 +140,7 @@ class TrackStore:
         removed += self._begin_new(named)
         column = self._column(camera)
         kept, rows, fresh = self._note(named, column, stamp, dropped)
-        place = place_of(rows)
-        return Admission(kept, rows, place, fresh, tuple(removed), dict(dropped), judgement == "jump")
+        return Admission(kept, rows, fresh, tuple(removed), dict(dropped), judgement == "jump")
 
     def restart(self, rows: np.ndarray, camera: str) -> None:
         """The tracks of these rows begin anew with their newest view, which came from `camera`."""

@@ -28,7 +28,7 @@ from lla_fusion_ros.datasets.types import Track
 from lla_fusion_ros.evaluation.selection import select_tracks
 from lla_fusion_ros.pipeline import Classifier, FusionEngine, Observation
 from lla_fusion_ros.signworld.optics import through_jpeg
-from lla_fusion_ros.warnings.verdict import REASONS
+from lla_fusion_ros.warnings.result import REASONS
 
 SECOND = 1_000_000_000
 QUALITIES = (None, 97, 92, 85, 70)  # None: as recorded

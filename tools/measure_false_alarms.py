@@ -26,7 +26,7 @@ from lla_fusion_ros.makebag.write import JPEG_QUALITY
 from lla_fusion_ros.pipeline import Classifier, FusionEngine, FusionSettings, Observation
 from lla_fusion_ros.signworld import Conditions, Drive, DriveSettings, Stretch
 from lla_fusion_ros.signworld.optics import through_jpeg
-from lla_fusion_ros.warnings.verdict import REASONS
+from lla_fusion_ros.warnings.result import REASONS
 
 DUSK = Conditions(light=0.32, blur=1.1, smear=2.0, noise=0.03, jitter=0.05)
 RAIN = Conditions(light=0.75, blur=0.7, noise=0.015, rain=0.8, jitter=0.035)

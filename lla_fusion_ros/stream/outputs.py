@@ -13,7 +13,7 @@ from lla_fusion_ros.pmf import softmax
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.received import HASH_PREFIX, ViewShape
 from lla_fusion_ros.tracks import TrackKey
-from lla_fusion_ros.warnings.verdict import Level, Verdict
+from lla_fusion_ros.warnings.result import Level, Verdict
 from lla_fusion_ros.wire import contract
 from lla_fusion_ros.wire.cdr import Header
 from lla_fusion_ros.wire.detections import write_detections
@@ -141,9 +141,7 @@ def _warning(
         "normalised entropy": f"{verdict.normalised_entropy:.6f}",
         "mutual information": f"{verdict.mutual_information:.6g}",
         "ood score": f"{verdict.ood_score:.6g}",
-        "familiarity": f"{verdict.familiarity:.6g}",
-        "consistency": f"{verdict.consistency:.6g}",
-        "agreement": f"{verdict.agreement:.6g}",
+        **{name: f"{p:.6g}" for name, p in verdict.p_values.items()},
         "thresholds": thresholds,
         "views per camera": " ".join(f"{name}={count}" for name, count in verdict.views.items()),
         "reason": " ".join(verdict.reasons),
