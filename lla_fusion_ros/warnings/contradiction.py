@@ -12,7 +12,9 @@ import numpy as np
 
 FLOOR = 1e-4  # no single view may rule a class out
 MOST_SPREAD = 1e6  # bound of a squared distance, so that absurd features cannot overflow
-SURE = np.log(100.0)  # what each camera by itself must show before a track of several cameras begins again
+# Before a track of several cameras begins again:
+SURE = np.log(100.0)  # log-odds that each camera by itself must show
+WITNESSED = 3  # views of a camera that saw the change, after which others need not have been seen
 
 
 def evidence(pmf: np.ndarray) -> np.ndarray:
@@ -76,20 +78,26 @@ def all_cameras_show(
 ) -> bool:
     """Whether a change after view `split` of one track is one of the object, not of the camera that looks.
 
-    So it is where only one camera looks. Otherwise every camera that looked within `span` nanoseconds before
-    the change must have been seen since, and all cameras seen since must name the same class, each with odds
-    of SURE against the class of before (where only the features changed, that class is the same).
+    So it is where only one camera looks. Otherwise all cameras seen since the change must name the same
+    class, each with odds of SURE against the class of before (where only the features changed, that class is
+    the same). And every camera that looked within `span` nanoseconds before the change must be among them,
+    unless one that surely saw both sides of it has been seen WITNESSED times since: the others have then lost
+    the object.
     evidence [w, m], camera [w], stamp [w]: the views there are, oldest first
     """
-    since = camera[split:]
-    looking = camera[:split][stamp[:split] >= stamp[split] - span]
+    before, since = camera[:split], camera[split:]
     if len(np.unique(camera)) == 1:
         return True
-    if not np.isin(looking, since).all():
-        return False
     old, new = evidence[:split].sum(axis=0).argmax(), evidence[split:].sum(axis=0).argmax()
+    witnessed = False
     for name in np.unique(since):
-        own = evidence[split:][since == name].sum(axis=0)
-        if own.argmax() != new or (new != old and own[new] - own[old] < SURE):
+        first, then = (
+            evidence[:split][before == name].sum(axis=0),
+            evidence[split:][since == name].sum(axis=0),
+        )
+        if then.argmax() != new or (new != old and then[new] - then[old] < SURE):
             return False
-    return True
+        saw_both = name in before and (new == old or first[old] - first[new] >= SURE)
+        witnessed |= saw_both and np.count_nonzero(since == name) >= WITNESSED
+    looking = before[stamp[:split] >= stamp[split] - span]
+    return bool(witnessed or np.isin(looking, since).all())

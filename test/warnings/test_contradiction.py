@@ -115,6 +115,14 @@ def test_a_camera_that_looked_at_the_change_must_have_been_seen_since() -> None:
     assert shown([(0, OLD), (0, OLD), (1, NEW)], 2, stamps=[0, 1, 30])  # handed over, long after
 
 
+def test_a_camera_that_saw_both_sides_may_witness_for_one_that_lost_the_object() -> None:
+    seen_by_both = [(0, OLD), (1, OLD), (0, OLD), (1, OLD)]
+    assert not shown([*seen_by_both, (0, NEW), (0, NEW)], 4)  # the other may still come
+    assert shown([*seen_by_both, (0, NEW), (0, NEW), (0, NEW)], 4)
+    always_other = [(0, OLD), (1, NEW), (0, OLD), (0, OLD)]  # what it says now it has said before
+    assert not shown([*always_other, (1, NEW), (1, NEW), (1, NEW)], 4)
+
+
 def test_no_camera_may_still_say_the_old_class_or_hardly_the_new() -> None:
     assert not shown([(0, OLD), (0, OLD), (1, NEW), (0, OLD)], 2)
     assert not shown([(0, OLD), (0, OLD), (1, NEW), (1, NEW), (0, VAGUE)], 2)
