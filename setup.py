@@ -12,7 +12,7 @@ VERSION = re.search(r'__version__ = "(.+?)"', Path(NAME, "__init__.py").read_tex
 
 # `ros2 run lla_fusion_ros <name>`; the file of each is lla_fusion_ros/ros/<name>_node.py.
 EXECUTABLES = ["bag_player", "class_fusion", "crop_classifier", "perception"]
-# colcon puts executables into lib/<package>, which is on nobody's PATH; pip puts lla-fusion into bin by itself.
+# colcon puts executables into lib/<package>, on nobody's PATH; pip puts lla-fusion into bin by itself.
 BY_PIP = {"bdist_wheel", "editable_wheel"} & set(sys.argv)
 ON_PATH = [] if BY_PIP else [("bin", ["bin/lla-fusion"])]
 

@@ -9,8 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from lla_fusion_ros.cost import check_cost
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.fusion.base import Fuser, grown, put_rows, state_bytes, take_rows
+from lla_fusion_ros.fusion.base import Fuser, grown, put_rows, rows_of, state_bytes, take_rows
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured, zero_views
 from lla_fusion_ros.pmf import entropy
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
@@ -79,6 +80,20 @@ class FrameResult:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Settings that were tried out and can be taken without fail.
+
+    Attributes:
+        fuser: the fuser they ask for; None: the one in use stays.
+        state: of that fuser, empty.
+    """
+
+    settings: FusionSettings
+    fuser: Fuser | None = None
+    state: Any = None
+
+
 class FusionEngine:
     """Tracks, fuser and warnings together. Not thread-safe: one caller at a time."""
 
@@ -108,22 +123,36 @@ class FusionEngine:
         return round(state_bytes(self._state) / self._store.allocated) + self._watch.bytes_per_track()
 
     def configure(self, settings: FusionSettings) -> None:
-        """New settings from the next frame on; a refused one leaves everything as it was.
+        """New settings from the next frame on; a refused one leaves everything as it was."""
+        self.take(self.prepare(settings))
+
+    def prepare(self, settings: FusionSettings) -> Change:
+        """Try new settings out and cost them; what cannot work is refused. Nothing changes before `take`."""
+        if (settings.fuser, settings.window) == (self.settings.fuser, self.settings.window):
+            check_cost(self._fuser, settings)
+            return Change(settings)
+        fuser = self._make_fuser(settings)
+        try:
+            return Change(settings, fuser, fuser.initial(self._store.allocated))
+        except MemoryError:
+            raise InputError(f"fuser '{fuser.name}' does not fit into the memory of this machine") from None
+
+    def take(self, change: Change) -> None:
+        """Settings that `prepare` found good, from the next frame on.
 
         Another fuser, window or scope begins all tracks anew: their sums or names mean something else.
         """
-        renewed = (settings.fuser, settings.window) != (self.settings.fuser, self.settings.window)
-        if renewed:
-            self._fuser = self._make_fuser(settings)
-        self._store.configure(settings)
-        self.settings = settings
-        if renewed:
-            self.reset()
+        self._store.configure(change.settings)
+        self.settings = change.settings
+        if change.fuser is not None:
+            self._fuser = change.fuser
+            self.reset(change.state)
 
-    def reset(self) -> None:
-        """Forget all tracks."""
+    def reset(self, empty: Any = None) -> None:
+        """Forget all tracks. `empty` is a state of tracks that have seen nothing, where it is at hand."""
         self._store.clear()
-        self._state = self._fuser.initial(self._store.allocated)
+        ready = empty is not None and rows_of(empty) == self._store.allocated
+        self._state = empty if ready else self._fuser.initial(self._store.allocated)
         self._watch.begin(np.arange(self._store.allocated))
 
     def update(self, observation: Observation) -> FrameResult:
@@ -163,6 +192,7 @@ class FusionEngine:
 
     def _make_fuser(self, settings: FusionSettings) -> Fuser:
         fuser = self._model.fuser(settings.fuser or None, settings.window)
+        check_cost(fuser, settings)
         # A view of zeros: factorisations that are made when first needed must not delay the first frame.
         fuser.predict(fuser.update(fuser.initial(1), zero_views(self._posterior)))
         return fuser
