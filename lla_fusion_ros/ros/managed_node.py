@@ -42,7 +42,6 @@ class ManagedNode(LifecycleNode):
         """`options` are those of a Node, such as parameter_overrides."""
         super().__init__(kind, **options)
         self._core_lock = Lock()  # the worker holds it for a batch; changes of the core need it
-        self._turn = Lock()  # held by whoever waits to change the core, so that the worker lets it through
         self._configured = False
         self._problem = ""
         self._worker: Worker | None = None
@@ -196,8 +195,6 @@ class ManagedNode(LifecycleNode):
         self._health = None
 
     def _work_under_lock(self) -> bool:
-        with self._turn:  # a lock alone would go back to the worker again and again
-            pass
         with self._core_lock:
             return self.work()
 
@@ -215,12 +212,12 @@ class ManagedNode(LifecycleNode):
     def _apply(self, settings: Sequence[Any]) -> None:
         if self._configured:
             take_over = self.prepare(settings)
-            with self._turn, self._core_lock:
+            with self._core_lock:
                 take_over()
 
     def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         if self._configured:
-            with self._turn, self._core_lock:
+            with self._core_lock:
                 self.reset()
         response.success, response.message = True, "all tracks forgotten"
         return response

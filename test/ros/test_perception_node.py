@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
@@ -161,17 +159,6 @@ def test_parameters_describe_themselves_and_bad_changes_are_refused_with_a_reaso
     assert ros_graph.set_parameter("perception", "window", 100).successful
     result = ros_graph.set_parameter("perception", "fuser", "wls")
     assert not result.successful and "set a smaller 'window'" in result.reason, result.reason
-
-
-def test_a_change_does_not_wait_for_a_worker_that_never_runs_out_of_work(ros_graph, make_node, listener):
-    node = make_node()
-    node.work = lambda: time.sleep(0.02) is None  # the next batch waits already
-    node.start()
-    node.wake()
-    begun = time.monotonic()
-    for depth in range(1, 11):
-        assert ros_graph.set_parameter("perception", "queue_depth", depth).successful
-    assert time.monotonic() - begun < 5
 
 
 def test_a_change_of_fuser_takes_effect_on_the_next_frame_and_reset_forgets(
