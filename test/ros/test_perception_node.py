@@ -279,6 +279,7 @@ def test_a_camera_that_comes_back_with_another_transport_is_heard_again(ros_grap
     ("parameters", "says"),
     [
         ({"model": "/nowhere/x.safetensors"}, "/nowhere/x.safetensors"),
+        ({"model": ""}, "'model' is not set.*: belgium, gtsrb, signworld"),
         ({"device": "cuda:7"}, "CUDA"),
         ({"device": "abacus"}, "abacus"),
         ({"fuser": "no_such_fuser"}, "no_such_fuser"),
@@ -297,6 +298,8 @@ def test_a_node_that_cannot_work_refuses_to_start_with_a_sentence(make_node, par
         ({"cameras": ["a", "a"]}, "cameras"),
         ({"cameras": ["no good"]}, "no good"),
         ({"image_transport": "pigeon"}, "pigeon"),
+        ({"fusor": "wls"}, "no parameter 'fusor', did you mean 'fuser'?"),
+        ({"left.time_ofset": 0.1}, "did you mean 'left.time_offset'?"),
     ],
 )
 def test_a_bad_parameter_is_refused_at_start_with_its_name(make_node, parameters, says):
