@@ -57,4 +57,4 @@ class Ending:
         os._exit(1)
 
     def _limit(self) -> None:
-        faulthandler.dump_traceback_later(PATIENCE + _GRACE, exit=True, file=sys.__stderr__)
+        faulthandler.dump_traceback_later(PATIENCE + _GRACE, exit=True, file=2)
