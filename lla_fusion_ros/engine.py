@@ -8,12 +8,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from lla_fusion_ros.cost import check_cost
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion.base import Fuser
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured, zero_views
 from lla_fusion_ros.pmf import entropy
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.rows import grown, put_rows, state_bytes, take_rows
+from lla_fusion_ros.rows import grown, put_rows, rows_of, state_bytes, take_rows
 from lla_fusion_ros.settings import FusionSettings
 from lla_fusion_ros.tracks import TrackKey, TrackStore
 from lla_fusion_ros.views import Views
@@ -81,6 +82,20 @@ class FrameResult:
     switched: tuple[TrackKey, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Settings that were tried out and can be taken without fail.
+
+    Attributes:
+        fuser: the fuser they ask for; None: the one in use stays.
+        state: of that fuser, empty.
+    """
+
+    settings: FusionSettings
+    fuser: Fuser | None = None
+    state: Any = None
+
+
 class FusionEngine:
     """Tracks, fuser and warnings together. Not thread-safe: one caller at a time."""
 
@@ -110,21 +125,42 @@ class FusionEngine:
     def configure(self, settings: FusionSettings) -> tuple[TrackKey, ...]:
         """New settings from the next frame on; a refused one leaves everything as it was.
 
+        Returned are the tracks whose warning ends with that.
+        """
+        return self.take(self.prepare(settings))
+
+    def prepare(self, settings: FusionSettings) -> Change:
+        """Try new settings out and cost them; what cannot work is refused. Nothing changes before `take`."""
+        if (settings.fuser, settings.window) == (self.settings.fuser, self.settings.window):
+            check_cost(self._fuser, settings)
+            return Change(settings)
+        fuser = self._make_fuser(settings)
+        try:
+            return Change(settings, fuser, fuser.initial(self._store.allocated))
+        except MemoryError:
+            raise InputError(f"fuser '{fuser.name}' does not fit into the memory of this machine") from None
+
+    def take(self, change: Change) -> tuple[TrackKey, ...]:
+        """Settings that `prepare` found good, from the next frame on.
+
         Another fuser, window or scope forgets all tracks: their sums or names mean something else. Returned
         are those whose warning ends with that.
         """
-        new_fuser = (settings.fuser, settings.window) != (self.settings.fuser, self.settings.window)
-        new_scope = settings.track_id_scope != self.settings.track_id_scope
-        if new_fuser:
-            self._fuser = self._make_fuser(settings)
-        self._store.configure(settings)
-        self.settings = settings
-        return self.reset() if new_fuser or new_scope else ()
+        new_scope = change.settings.track_id_scope != self.settings.track_id_scope
+        self._store.configure(change.settings)
+        self.settings = change.settings
+        if change.fuser is not None:
+            self._fuser = change.fuser
+        return self.reset(change.state) if new_scope or change.fuser is not None else ()
 
-    def reset(self) -> tuple[TrackKey, ...]:
-        """Forget all tracks; returned are those whose warning ends with that."""
+    def reset(self, empty: Any = None) -> tuple[TrackKey, ...]:
+        """Forget all tracks; returned are those whose warning ends with that.
+
+        `empty` is a state of tracks that have seen nothing, where it is at hand.
+        """
         ended = self._forget(self._store.clear())
-        self._state = self._fuser.initial(self._store.allocated)
+        ready = empty is not None and rows_of(empty) == self._store.allocated
+        self._state = empty if ready else self._fuser.initial(self._store.allocated)
         return ended
 
     def update(self, observation: Observation) -> FrameResult:
@@ -185,6 +221,7 @@ class FusionEngine:
 
     def _make_fuser(self, settings: FusionSettings) -> Fuser:
         fuser = self._model.fuser(settings.fuser or None, settings.window)
+        check_cost(fuser, settings)
         # A view of zeros: factorisations that are made when first needed must not delay the first frame.
         fuser.predict(fuser.update(fuser.initial(1), zero_views(self._posterior)))
         return fuser

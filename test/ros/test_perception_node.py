@@ -156,6 +156,9 @@ def test_parameters_describe_themselves_and_bad_changes_are_refused_with_a_reaso
     ):
         result = ros_graph.set_parameter("perception", name, value)
         assert not result.successful and says in result.reason, (name, result.reason)
+    assert ros_graph.set_parameter("perception", "window", 100).successful
+    result = ros_graph.set_parameter("perception", "fuser", "wls")
+    assert not result.successful and "set a smaller 'window'" in result.reason, result.reason
 
 
 def test_a_change_of_fuser_takes_effect_on_the_next_frame_and_reset_forgets(
@@ -301,6 +304,7 @@ def test_a_camera_that_comes_back_with_another_transport_is_heard_again(ros_grap
     ("parameters", "says"),
     [
         ({"model": "/nowhere/x.safetensors"}, "/nowhere/x.safetensors"),
+        ({"model": ""}, "'model' is not set.*: belgium, gtsrb, signworld"),
         ({"device": "cuda:7"}, "CUDA"),
         ({"device": "abacus"}, "abacus"),
         ({"fuser": "no_such_fuser"}, "no_such_fuser"),
@@ -319,6 +323,8 @@ def test_a_node_that_cannot_work_refuses_to_start_with_a_sentence(make_node, par
         ({"cameras": ["a", "a"]}, "cameras"),
         ({"cameras": ["no good"]}, "no good"),
         ({"image_transport": "pigeon"}, "pigeon"),
+        ({"fusor": "wls"}, "no parameter 'fusor', did you mean 'fuser'?"),
+        ({"left.time_ofset": 0.1}, "did you mean 'left.time_offset'?"),
     ],
 )
 def test_a_bad_parameter_is_refused_at_start_with_its_name(make_node, parameters, says):
