@@ -59,3 +59,13 @@ def _share_folders() -> Iterator[Path]:
     ]
     for prefix in [*prefixes, Path(sys.prefix)]:
         yield prefix / "share" / PACKAGE
+
+
+def model_of(data_set: str) -> str | None:
+    """Name of the bundle that comes with the package and was trained on this data set, if there is one."""
+    from lla_fusion_ros.bundle.container import read_document
+
+    for name, path in shipped_models().items():
+        if read_document(path).get("dataset", {}).get("name") == data_set:
+            return name
+    return None

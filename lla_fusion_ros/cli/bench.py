@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lla_fusion_ros.cli.json_option import STDOUT, add_json_option, write_json
 from lla_fusion_ros.cli.words import words
 from lla_fusion_ros.errors import InputError
 
@@ -30,12 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: all but the last)",
     )
     parser.add_argument("--quick", action="store_true", help="fewer rounds and cases: a look in two minutes")
-    parser.add_argument(
-        "--json",
-        type=Path,
-        metavar="FILE",
-        help="write the records to this file, over what is in it",
-    )
+    add_json_option(parser)
     parser.add_argument(
         "--bundle", default="signworld", help="model of fusion_live, replay and live (%(default)s)"
     )
@@ -58,11 +54,14 @@ def run(args: argparse.Namespace) -> int:
     document: dict[str, Any] = {}
 
     def save(finished: dict[str, Any]) -> None:
-        if args.json is not None:
-            write_document(finished, args.json)
+        if args.json not in (None, STDOUT):
+            write_document(finished, Path(args.json))
 
     with _Steps(len(options.sections)) as steps:
         notes = run_bench(options, document, steps.report, save)
+    if args.json == STDOUT:
+        write_json(document, STDOUT)
+        return 0
     _print(document, options.sections, targets(document))
     for note in notes:
         print(f"note: {note}")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lla_fusion_ros.cli.json_option import STDOUT, add_json_option, write_json
 from lla_fusion_ros.settings import PRECISIONS
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of the networks; auto: as nodes and replay run them, int8 on an x86 CPU (%(default)s)",
     )
     out = parser.add_argument_group("output")
-    out.add_argument("--json", metavar="FILE", help="write all results as JSON; - for standard output")
+    add_json_option(out)
     out.add_argument("--plots", metavar="DIR", help="write figures (needs matplotlib)")
     out.add_argument("--cache", metavar="DIR", help="folder that keeps network outputs (~/.cache/lla_fusion)")
 
@@ -82,9 +82,8 @@ def run(args: argparse.Namespace) -> int:
 
     keep_freed_memory()
     options = _options(args)
-    for name, folder in (("--json", args.json), ("--plots", args.plots)):
-        if folder and folder != "-" and not Path(folder).absolute().parent.is_dir():
-            raise InputError(f"folder '{Path(folder).absolute().parent}' of {name} does not exist")
+    if args.plots and not Path(args.plots).absolute().parent.is_dir():
+        raise InputError(f"folder '{Path(args.plots).absolute().parent}' of --plots does not exist")
     bundle = load_bundle(find_model(args.bundle))
     cache = Path(args.cache) if args.cache else default_cache()
     with WorkProgress() as progress:
@@ -102,12 +101,9 @@ def run(args: argparse.Namespace) -> int:
         from lla_fusion_ros.plots.evaluation import all_figures
 
         all_figures(evaluation, document, Path(args.plots))
-    if args.json == "-":
-        print(json.dumps(document, indent=1))
-    else:
+    if args.json != STDOUT:
         print_tables(document)
-        if args.json:
-            Path(args.json).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    write_json(document, args.json)
     return 0
 
 

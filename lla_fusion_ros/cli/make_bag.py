@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lla_fusion_ros.cli.bag_progress import BagProgress
+from lla_fusion_ros.cli.json_option import STDOUT, add_json_option, write_json
 from lla_fusion_ros.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rate", type=float, default=10.0, help="frames per second of each camera (%(default)s)"
     )
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_json_option(parser)
     drive = parser.add_argument_group("a drive through the sign world")
     drive.add_argument("--drive", action="store_true", help="render a drive instead of pasting a data set")
     drive.add_argument("--duration", type=float, default=20.0, help="seconds (%(default)s)")
@@ -81,10 +82,9 @@ def run(args: argparse.Namespace) -> int:
         made = make_bag(
             _counted(frames, total, progress), args.out, name, class_names, args.encoding, args.overwrite
         )
-    if args.json:
-        print(json.dumps({**asdict(made), "bag": str(made.bag), "truth": str(made.truth)}, indent=1))
-    else:
-        _print(made)
+    write_json({**asdict(made), "bag": str(made.bag), "truth": str(made.truth)}, args.json)
+    if args.json != STDOUT:
+        _print(made, name)
     return 0
 
 
@@ -154,10 +154,14 @@ def _counted(frames: Iterable[SceneFrame], total: int, progress: BagProgress) ->
         progress.count(done + 1, max(total, done + 1), views)
 
 
-def _print(made: MadeBag) -> None:
+def _print(made: MadeBag, data_set: str) -> None:
+    from lla_fusion_ros.resources import model_of
+
     print(
         f"{made.frames} frames of {', '.join(made.cameras)}, {made.seconds:.1f} s, "
         f"{made.tracks} tracks, {made.views} views"
     )
     print(f"  {made.bag}\n  {made.truth}")
-    print(f"next: lla-fusion replay {made.bag} --truth {made.truth}")
+    bundle = model_of(data_set) or "YOUR_MODEL.safetensors"
+    words = ["lla-fusion", "replay", str(made.bag), "--bundle", bundle, "--truth", str(made.truth)]
+    print(f"next: {shlex.join(words)}")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shlex
 import sys
 from pathlib import Path
 from typing import Any
 
+from lla_fusion_ros.cli.json_option import STDOUT, add_json_option, write_json
 from lla_fusion_ros.cli.words import data_options, decimals, numbers
 
 NAME = "train"
@@ -112,7 +112,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     run.add_argument("--half-weights", action="store_true", help="store network weights in 16 bits")
     run.add_argument("--no-test", action="store_true", help="do not score the test tracks")
-    run.add_argument("--json", action="store_true", help="print the bundle's metadata as JSON at the end")
+    add_json_option(run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -151,9 +151,8 @@ def run(args: argparse.Namespace) -> int:
         raise
     digest = save_bundle(bundle, out)
     CheckpointFolder(folder, recipe.settings, "").clear()
-    if args.json:
-        print(json.dumps({**bundle.meta.as_dict(), "hash": digest}, indent=1))
-    else:
+    write_json({**bundle.meta.as_dict(), "hash": digest}, args.json)
+    if args.json != STDOUT:
         size = os.path.getsize(out) / 1e6
         print(f"{out}: {bundle.networks} networks, {bundle.classes} classes, {size:.1f} MB, {digest[:12]}")
         print(f"default fuser {bundle.meta.default_fuser}; `lla-fusion info {out}` shows the scores")
