@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lla_fusion_ros.stream.frames import FusedFrame
-from lla_fusion_ros.warnings.verdict import IDENTITY_SWITCH, REASONS
+from lla_fusion_ros.warnings.result import IDENTITY_SWITCH, REASONS
 
 
 def reasons_of(fused: FusedFrame) -> list[tuple[str, ...]]:

@@ -10,7 +10,7 @@ from lla_fusion_ros.engine import FrameResult
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.tracks import TrackKey
 from lla_fusion_ros.views import Views
-from lla_fusion_ros.warnings.verdict import REASONS, Verdicts
+from lla_fusion_ros.warnings.result import REASONS, Verdicts
 from lla_fusion_ros.wire.cdr import Header
 
 
@@ -36,9 +36,7 @@ def frame(
         zeros + 0.5,
         zeros,
         zeros,
-        zeros,
-        zeros,
-        zeros,
+        np.ones((n, len(REASONS))),
         np.ones((n, 1), int),
         ("left",),
         raised[:, 0] * 1,
