@@ -24,6 +24,11 @@ lla-fusion evaluate gtsrb.safetensors --dataset gtsrb --root data/GTSRB --json s
 lla-fusion evaluate gtsrb.safetensors --dataset gtsrb --root more/GTSRB --split all --regimes hard
 lla-fusion evaluate gtsrb.safetensors --dataset gtsrb --root data/GTSRB --ood-dataset signworld"""
 
+MEMORY = (
+    "Takes at most 4 GB of memory for 2,000 tracks of 30 frames, 5 draws, 5 networks and 43 classes; it grows "
+    "with tracks times draws."
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bundle", help="the model file, or the name of one that ships")
@@ -42,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     data.add_argument("--ood-dataset", metavar="NAME", help="a data set that plays the outside world")
     data.add_argument("--ood-root", metavar="DIR", help="its folder")
-    what = parser.add_argument_group("what to score")
+    what = parser.add_argument_group("what to score", MEMORY)
     what.add_argument("--regimes", default="clean,hard,mixed", help="(%(default)s)")
     what.add_argument("--lengths", default="1,3,5,10,20,30", help="numbers of frames L (%(default)s)")
     what.add_argument("--networks", default="", help="numbers of networks C (one, and all)")
