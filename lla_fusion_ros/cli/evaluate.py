@@ -25,8 +25,8 @@ lla-fusion evaluate gtsrb.safetensors --dataset gtsrb --root more/GTSRB --split 
 lla-fusion evaluate gtsrb.safetensors --dataset gtsrb --root data/GTSRB --ood-dataset signworld"""
 
 MEMORY = (
-    "Takes at most 4 GB of memory for 2,000 tracks of 30 frames, 5 draws, 5 networks and 43 classes; it grows "
-    "with tracks times draws."
+    "Takes at most 4 GB of memory for 2,000 tracks of 30 frames with 5 draws, 5 networks and\n"
+    "43 classes; it grows with tracks times draws."
 )
 
 
@@ -76,10 +76,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from lla_fusion_ros.bundle import load_bundle
     from lla_fusion_ros.cli.evaluation_tables import print_tables
+    from lla_fusion_ros.cli.output_paths import check_file, check_folder
     from lla_fusion_ros.cli.words import data_options
     from lla_fusion_ros.cli.work_progress import WorkProgress
     from lla_fusion_ros.datasets import load_dataset, load_part_of_dataset
-    from lla_fusion_ros.errors import InputError
     from lla_fusion_ros.evaluation.outputs import default_cache
     from lla_fusion_ros.evaluation.run import evaluate
     from lla_fusion_ros.memory import keep_freed_memory
@@ -87,9 +87,10 @@ def run(args: argparse.Namespace) -> int:
 
     keep_freed_memory()
     options = _options(args)
-    for name, folder in (("--json", args.json), ("--plots", args.plots)):
-        if folder and folder != "-" and not Path(folder).absolute().parent.is_dir():
-            raise InputError(f"folder '{Path(folder).absolute().parent}' of {name} does not exist")
+    if args.json and args.json != "-":
+        check_file("--json", Path(args.json))
+    if args.plots:
+        check_folder("--plots", Path(args.plots))
     bundle = load_bundle(find_model(args.bundle))
     cache = Path(args.cache) if args.cache else default_cache()
     with WorkProgress() as progress:

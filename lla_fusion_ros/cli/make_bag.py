@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lla_fusion_ros.cli.bag_progress import BagProgress
+from lla_fusion_ros.cli.output_paths import check_folder
 from lla_fusion_ros.errors import InputError
 
 if TYPE_CHECKING:
@@ -72,10 +73,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from lla_fusion_ros.makebag.write import make_bag
+    from lla_fusion_ros.makebag.write import check_place, make_bag
 
     if bool(args.dataset) == args.drive:
         raise InputError("give either --drive or --dataset NAME --root FOLDER")
+    check_folder("--out", args.out.parent)
+    check_place(args.out, args.overwrite)
     frames, total, name, class_names = _drive(args) if args.drive else _dataset(args)
     with BagProgress("writing") as progress:
         made = make_bag(

@@ -120,9 +120,9 @@ def run(args: argparse.Namespace) -> int:
 
     from lla_fusion_ros.bundle import load_bundle, save_bundle
     from lla_fusion_ros.classifier import choose_device
+    from lla_fusion_ros.cli.output_paths import check_file, check_folder
     from lla_fusion_ros.cli.training_progress import TrainingProgress
     from lla_fusion_ros.datasets import load_dataset
-    from lla_fusion_ros.errors import InputError
     from lla_fusion_ros.memory import keep_freed_memory
     from lla_fusion_ros.resources import find_model
     from lla_fusion_ros.training.checkpoint import CheckpointFolder
@@ -130,14 +130,14 @@ def run(args: argparse.Namespace) -> int:
 
     keep_freed_memory()
     out = Path(args.out)
-    if not out.parent.is_dir():
-        raise InputError(f"folder '{out.parent}' of --out does not exist")
+    folder = Path(args.checkpoints) if args.checkpoints else out.with_name(out.name + ".training")
+    check_file("--out", out)
+    check_folder("--checkpoints", folder)
     if args.threads is not None:
         torch.set_num_threads(max(args.threads, 1))
     device = choose_device(args.device)
     start = None if args.start is None else load_bundle(find_model(args.start))
     recipe = _recipe(args, start)
-    folder = Path(args.checkpoints) if args.checkpoints else out.with_name(out.name + ".training")
     try:
         with TrainingProgress() as progress:
             progress.stage(f"loading {args.dataset}")
