@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lla_fusion_ros.cli.data_arguments import add_data_arguments, options_of, tell_skipped
 from lla_fusion_ros.settings import PRECISIONS
 
 if TYPE_CHECKING:
@@ -35,9 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     data = parser.add_argument_group("data")
     data.add_argument("--dataset", required=True, help="name of the data set; docs/datasets.md lists them")
     data.add_argument("--root", help="its folder")
-    data.add_argument(
-        "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the data set"
-    )
+    add_data_arguments(data)
     data.add_argument(
         "--split",
         choices=("all", "test"),
@@ -77,7 +76,6 @@ def run(args: argparse.Namespace) -> int:
     from lla_fusion_ros.bundle import load_bundle
     from lla_fusion_ros.cli.evaluation_tables import print_tables
     from lla_fusion_ros.cli.output_paths import check_file, check_folder
-    from lla_fusion_ros.cli.words import data_options
     from lla_fusion_ros.cli.work_progress import WorkProgress
     from lla_fusion_ros.datasets import load_dataset, load_part_of_dataset
     from lla_fusion_ros.evaluation.outputs import default_cache
@@ -97,7 +95,8 @@ def run(args: argparse.Namespace) -> int:
         progress.stage(f"loading {args.dataset}")
         # Only who says "all" may bring a part: else a lost folder would make training tracks test tracks.
         load = load_part_of_dataset if args.split == "all" else load_dataset
-        tracks = load(args.dataset, args.root, progress.tracks, **data_options(args.option))
+        tracks = load(args.dataset, args.root, progress.tracks, bundle.input_size, **options_of(args))
+        tell_skipped(tracks)
         selection = _selection(args, bundle, tracks)
         parts = (selection.inside, selection.outside)
         frames = sum(min(len(track.frames), max(options.lengths)) for part in parts for track in part.tracks)
@@ -120,13 +119,15 @@ def run(args: argparse.Namespace) -> int:
 def _options(args: argparse.Namespace) -> Options:
     from lla_fusion_ros.cli.words import numbers, words
     from lla_fusion_ros.datasets import REGIMES
-    from lla_fusion_ros.errors import InputError
+    from lla_fusion_ros.errors import InputError, unknown_name
     from lla_fusion_ros.evaluation.run import Options
 
     regimes = words(args.regimes)
     wrong = [name for name in regimes if name not in REGIMES]
-    if wrong or not regimes:
-        raise InputError(f"--regimes {args.regimes!r}: choose from {', '.join(REGIMES)}")
+    if wrong:
+        raise InputError(f"--regimes {args.regimes}: {unknown_name('regime', wrong[0], REGIMES)}")
+    if not regimes:
+        raise InputError(f"--regimes names none; choose from {', '.join(REGIMES)}")
     lengths = numbers("--lengths", args.lengths)
     if not lengths or min(lengths) < 1:
         raise InputError(f"--lengths {args.lengths!r}: expected numbers from 1 up, separated by commas")
@@ -160,7 +161,7 @@ def _selection(args: argparse.Namespace, bundle: Bundle, tracks: Any) -> Selecti
         raise InputError("--ood-root needs --ood-dataset: the name of the data set in that folder")
     if not args.ood_dataset:
         return selection
-    outside = load_part_of_dataset(args.ood_dataset, args.ood_root)
+    outside = load_part_of_dataset(args.ood_dataset, args.ood_root, crop_size=bundle.input_size)
     return replace(selection, outside=all_outside(bundle, outside))
 
 

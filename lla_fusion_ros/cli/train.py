@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lla_fusion_ros.cli.words import data_options, decimals, numbers
+from lla_fusion_ros.cli.data_arguments import add_data_arguments, options_of
+from lla_fusion_ros.cli.words import decimals, numbers
 
 NAME = "train"
 STEMS = ("stride", "pool")
@@ -27,13 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     data = parser.add_argument_group("data")
     data.add_argument("--dataset", required=True, help="name of the data set; docs/datasets.md lists them")
     data.add_argument("--root", help="its folder")
-    data.add_argument(
-        "--option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an option of the data set, for example tracks=2000",
-    )
+    add_data_arguments(data)
     data.add_argument(
         "--holdout", default="", metavar="CLASSES", help="classes to leave out, for example 6,12,13"
     )
@@ -141,7 +136,9 @@ def run(args: argparse.Namespace) -> int:
     try:
         with TrainingProgress() as progress:
             progress.stage(f"loading {args.dataset}")
-            tracks = load_dataset(args.dataset, args.root, progress.tracks, **recipe.data_options)
+            tracks = load_dataset(
+                args.dataset, args.root, progress.tracks, recipe.settings.size, **recipe.data_options
+            )
             bundle = run_recipe(
                 recipe, tracks, device, folder, args.resume, report=progress.report, stage=progress.stage
             )
@@ -209,7 +206,7 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
         split_seed=args.split_seed,
         own_test=args.own_test,
         start=start,
-        data_options=data_options(args.option),
+        data_options=options_of(args),
         command=shlex.join(["lla-fusion", *(word for word in sys.argv[1:] if word != "--resume")]),
     )
 

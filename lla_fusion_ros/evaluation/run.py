@@ -13,7 +13,7 @@ from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.calibration import TrackViews, stacked
 from lla_fusion_ros.calibration.scores import right_frames
 from lla_fusion_ros.datasets import REGIMES, Regime, TrackSet
-from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.errors import InputError, unknown_name
 from lla_fusion_ros.evaluation.bootstrap import Resamples, interval
 from lla_fusion_ros.evaluation.compare import comparisons
 from lla_fusion_ros.evaluation.fused import CHUNK, fuse_tracks
@@ -280,7 +280,7 @@ def _chosen_fusers(asked: Sequence[str]) -> list[str]:
     known = fusers()
     unknown = [name for name in asked if name not in known]
     if unknown:
-        raise InputError(f"there is no fuser '{unknown[0]}'; choose from {', '.join(known)}")
+        raise InputError(unknown_name("fuser", unknown[0], known))
     return list(asked or known)
 
 
