@@ -199,14 +199,15 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
     from lla_fusion_ros.training.settings import TrainSettings
 
     usual = QUICK if args.quick else USUAL
-    epochs, draws = (
-        usual[name] if getattr(args, name) is None else getattr(args, name) for name in ("epochs", "draws")
+    members, epochs, draws = (
+        usual[name] if getattr(args, name) is None else getattr(args, name)
+        for name in ("members", "epochs", "draws")
     )
     if start is not None:  # what the networks were made for must stay as it is
         architecture, margin = start.meta.architecture, start.meta.crop_margin
         normalisation, members = start.normalisation(), start.networks
     else:
-        architecture, margin, members = _architecture(args), args.margin, args.members or usual["members"]
+        architecture, margin = _architecture(args), args.margin
         normalisation = Normalisation(gray=architecture.get("image_channels") == 1)
     settings = TrainSettings(
         architecture=architecture,
