@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from lla_fusion_ros.cli.bag_progress import BagProgress, print_scores
 from lla_fusion_ros.cli.json_option import STDOUT, add_json_option, write_json
+from lla_fusion_ros.cli.output_paths import check_folder
 from lla_fusion_ros.cli.settings_options import add_setting_options, settings_from
 from lla_fusion_ros.cli.words import printable
 from lla_fusion_ros.settings import PRECISIONS
@@ -98,10 +99,14 @@ def run(args: argparse.Namespace) -> int:
         tracks=args.json is not None,
         unknown_classes=args.unknown_classes,
     )
+    folder = args.out or _beside(args.bag)
+    check_folder("--out", folder)
+    if args.device != "auto":  # a device that is not there is refused before earlier results are replaced
+        from lla_fusion_ros.classifier import choose_device
+
+        choose_device(args.device)
     with BagProgress("fusing") as progress:
-        outcome = replay_to_folder(
-            args.bag, bundle, args.out or _beside(args.bag), options, wanted, progress.report
-        )
+        outcome = replay_to_folder(args.bag, bundle, folder, options, wanted, progress.report)
     if args.json != STDOUT:
         _print(outcome)
     if args.json is not None:

@@ -32,6 +32,7 @@ def run(args: argparse.Namespace) -> int:
     import torch
 
     from lla_fusion_ros import __version__
+    from lla_fusion_ros.cli.output_paths import check_folder
     from lla_fusion_ros.cli.words import numbers
     from lla_fusion_ros.cli.work_progress import WorkProgress
     from lla_fusion_ros.errors import InputError
@@ -42,6 +43,8 @@ def run(args: argparse.Namespace) -> int:
     seeds = numbers("--seeds", args.seeds)
     if not seeds:
         raise InputError("--seeds names no seed; give at least one, for example --seeds 0")
+    if args.plots:
+        check_folder("--plots", Path(args.plots))
     keep_freed_memory()
     if args.threads is not None:
         torch.set_num_threads(max(args.threads, 1))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from lla_fusion_ros.calibration import TrackViews
+from lla_fusion_ros.evaluation.fused import CHUNK
 from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.metrics import aupr, auroc, fpr95
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
@@ -23,7 +24,17 @@ def track_scores_after(
     model: WarningModel, posterior: EnsemblePosterior, tracks: TrackViews, lengths: Sequence[int]
 ) -> dict[int, dict[str, np.ndarray]]:
     """Every out-of-distribution score after L views, larger is stranger.   L -> score -> [tracks]"""
-    count, steps = tracks.logits.shape[:2]
+    parts = [_scores_after(model, posterior, chunk, lengths) for chunk in tracks.chunks(CHUNK)]
+    return {
+        length: {name: np.concatenate([part[length][name] for part in parts]) for name in parts[0][length]}
+        for length in lengths
+    }
+
+
+def _scores_after(
+    model: WarningModel, posterior: EnsemblePosterior, tracks: TrackViews, lengths: Sequence[int]
+) -> dict[int, dict[str, np.ndarray]]:
+    steps = tracks.logits.shape[1]
     weak = weak_posterior(posterior)
     each = Sums.of(flat_views(posterior, tracks.logits, tracks.features))
     result = {}
@@ -33,7 +44,6 @@ def track_scores_after(
         columns, _ = score_table(model.space, weak, sums.means())
         result[length] = {name: columns[:, i] for i, name in enumerate(SCORES) if name != "length"}
         result[length][COMBINED] = model.ood_score(columns)
-    assert all(len(scores[COMBINED]) == count for scores in result.values())
     return result
 
 

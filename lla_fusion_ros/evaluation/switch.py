@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from lla_fusion_ros.calibration import TrackViews
+from lla_fusion_ros.evaluation.fused import CHUNK
 from lla_fusion_ros.fusion.measure import measured
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.warnings.contradiction import evidence
@@ -28,21 +29,31 @@ def switch_record(
     bundle's threshold states FALSE_ALARM over all regimes of its validation tracks; `at_stated` is what a
     threshold would find that holds that rate on the tracks at hand, as a point of their ROC curve.
     """
-    long = tracks.take(np.flatnonzero(tracks.steps >= SWITCH_AT + 5))
-    partner = _partners(long.label, long.source, seed)
-    rows = np.flatnonzero(partner >= 0)
-    if len(rows) < 10:
+    long = np.flatnonzero(tracks.steps >= SWITCH_AT + 5)
+    partner = _partners(tracks.label[long], tracks.source[long], seed)
+    first, second = long[partner >= 0], long[partner[partner >= 0]]
+    if len(first) < 10:
         return None
-    plain = _p_one_object(model, posterior, long)
-    jumped = _p_one_object(model, posterior, _jumped(long.take(rows), long.take(partner[rows])))
+    plain = np.concatenate([_p_one_object(model, posterior, tracks.take(rows)) for rows in _chunks(long)])
+    jumped = np.concatenate(
+        [
+            _p_one_object(model, posterior, _jumped(tracks.take(before), tracks.take(after)))
+            for before, after in zip(_chunks(first), _chunks(second), strict=True)
+        ]
+    )
     lowest = plain.min(axis=1)
     return {
         **_detected(jumped, FALSE_ALARM),
         "false_alarm": float((lowest <= FALSE_ALARM).mean()),
         "stated_false_alarm": FALSE_ALARM,
         "at_stated": _detected(jumped, _threshold(lowest)),
-        "tracks": len(rows),
+        "tracks": len(first),
     }
+
+
+def _chunks(rows: np.ndarray) -> list[np.ndarray]:
+    """So many tracks at a time that their copies stay small."""
+    return [rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)]
 
 
 def _threshold(lowest: np.ndarray) -> float:

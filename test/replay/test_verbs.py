@@ -71,6 +71,7 @@ def test_a_fused_bag_is_fused_again_with_other_settings(inside, model, capsys):
         (["replay", "drive", "--set", "window"], "expected NAME=VALUE"),
         (["replay", "drive", "--set", "wind=3"], "no setting 'wind'; did you mean 'window'?"),
         (["replay", "drive", "--fuser", "magic"], "magic"),
+        (["replay", "drive", "--fuser", "duel_pool"], "did you mean 'dual_pool'?"),
         (["replay", "drive", "--camera", "front"], "expected NAME="),
         (["replay", "drive", "--truth", "none.json"], "cannot be read"),
         (["replay", "drive", "--use", "views"], "it has no recorded views"),
