@@ -1,4 +1,4 @@
-"""Figures of docs/performance.md: cost against the length of a track, tracks per frame and cameras."""
+"""Figures of docs/results.md: cost against the length of a track, tracks per frame and cameras."""
 
 from __future__ import annotations
 
