@@ -1,8 +1,8 @@
-"""Scores of predictions (METHOD 7): accuracy and calibration, detection, stability over a track, intervals.
+"""Scores of predictions: accuracy and calibration, detection, stability over a track, intervals.
 
 Labels are class indices [n]; pmf is [n, classes]. Detection scores take a number per item and whether the
 item is positive; which side is positive is the caller's choice (the paper detects *in*-distribution samples,
-eq. decteionMeasure; the warnings of this package detect outliers).
+eq. 35; the warnings of this package detect outliers).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def accuracy(pmf: np.ndarray, label: np.ndarray) -> float:
 
 
 def nll(pmf: np.ndarray, label: np.ndarray) -> float:
-    """Mean negative log-likelihood in nats: eq. crossentroAll_fm, its sign turned, per item."""
+    """Mean negative log-likelihood in nats: eq. 14, its sign turned, per item."""
     _check(pmf, label)
     return float(-np.log(np.maximum(pmf[np.arange(len(label)), label], LOWEST_PROBABILITY)).mean())
 
@@ -40,7 +40,7 @@ def brier(pmf: np.ndarray, label: np.ndarray) -> float:
 
 
 def delta_entropy(inside: np.ndarray, outside: np.ndarray) -> float:
-    """Delta_E = E_in - E_out: mean predictive entropy (eq. entropy_fm) of known items minus of outliers."""
+    """Delta_E = E_in - E_out: mean predictive entropy (eq. 33) of known items minus of outliers."""
     return float(entropy(inside).mean() - entropy(outside).mean())
 
 

@@ -101,7 +101,7 @@ def load_belgium(root: Path, part: Part = "all", partial: bool = False) -> Track
         if wanted not in present:
             raise DatasetError(
                 f"no BelgiumTSC in '{root}': expected {name}/00000 to {name}/00061, each with GT-<class>.csv "
-                "and <sign>_<view>.ppm (docs/datasets.md says where to get it); the options part=train and "
+                "and <sign>_<view>.ppm (docs/train.md says where to get it); the options part=train and "
                 "part=test ask for one of the two folders only"
             )
         what = f"BelgiumTSC {name}"

@@ -1,4 +1,4 @@
-"""The three regimes of METHOD section 8 (clean, hard, mixed) on crops, and training augmentation from them.
+"""The three regimes clean, hard and mixed (docs/method.md) on crops, and training augmentation from them.
 
 `degrade` puts whole tracks under a regime; `augmentation_plan` draws fresh plans.
 """
@@ -17,7 +17,7 @@ from lla_fusion_ros.errors import InputError
 Regime = Literal["clean", "hard", "mixed"]
 REGIMES: tuple[Regime, ...] = get_args(Regime)
 
-_PIXEL = 1 / 32  # the protocol states lengths in pixels at 32 px
+_PIXEL = 1 / 32  # lengths are stated in pixels at 32 px
 _BAD_SHARE = 0.4  # of the frames of a mixed track
 _STRETCH = 0.12  # of training crops, logarithm
 _CAST = 0.15

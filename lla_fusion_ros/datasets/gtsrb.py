@@ -63,7 +63,7 @@ MIRRORED = mirror_images(
     pairs=((19, 20), (33, 34), (36, 37), (38, 39)),
 )
 
-# The classes METHOD section 8 keeps out of training to measure out-of-distribution warnings.
+# Kept out of training where out-of-distribution warnings are measured (`train --holdout`).
 HELD_OUT = (6, 12, 13, 15, 17, 32, 38, 40)
 
 
@@ -86,5 +86,5 @@ def _images_folder(root: Path) -> Path:
             return root / inside
     raise DatasetError(
         f"no GTSRB in '{root}': expected Final_Training/Images/00000 to 00042, each with GT-<class>.csv and "
-        "<track>_<frame>.ppm (docs/datasets.md says where to get it)"
+        "<track>_<frame>.ppm (docs/train.md says where to get it)"
     )

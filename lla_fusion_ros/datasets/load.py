@@ -76,12 +76,12 @@ def load_dataset(
         return loader(**options, progress=progress)
     if root is None:
         raise DatasetError(
-            f"data set '{name}' needs its folder: give root (docs/datasets.md says where to get it)"
+            f"data set '{name}' needs its folder: give root (docs/train.md says where to get it)"
         )
     folder = Path(root).expanduser()
     if not folder.is_dir():
         raise DatasetError(
-            f"folder '{folder}' of data set '{name}' does not exist (docs/datasets.md says where to get it)"
+            f"folder '{folder}' of data set '{name}' does not exist (docs/train.md says where to get it)"
         )
     if crop_size is not None and "crop_size" in inspect.signature(loader).parameters:
         options["crop_size"] = crop_size

@@ -16,7 +16,7 @@ from lla_fusion_ros.errors import InputError
 # Distances from the middle, as shares of a crop's side: boxes are grown by a tenth on each side.
 _OBJECT_ENDS, _SURROUNDINGS_BEGIN = 0.42, 0.5
 _LEVELS = np.arange(256) / 255
-_GRAIN_POOL = 1 << 20  # normal numbers the crops share; drawing all anew took 60% of the time
+_GRAIN_POOL = 1 << 20  # normal numbers the crops share: fresh ones would take most of the time
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ def split_tracks(
 
     With `own_test` the test part that the data set comes with is the test, and the others are dealt out.
 
-    Held-out classes leave the class list: the others keep their order and are numbered anew from 0. Every
+    Held-out classes leave the class list: the others keep their order and are numbered from 0 again. Every
     class is dealt out by itself, so that bundles with and without held-out classes share their tracks.
     """
     _check(trackset, holdout, fractions, own_test)

@@ -62,7 +62,7 @@ class EightBitConvolutions(nn.Module):
 def _available() -> bool:
     """Whether this torch has the operators, and with the meaning they have here: a small block is tried.
 
-    They are not part of torch's documented interface; an earlier version took the inverse of a scale.
+    They are not part of torch's documented interface; versions of torch differ in what a scale means.
     """
     with torch.random.fork_rng():
         torch.manual_seed(0)

@@ -11,7 +11,7 @@ import numpy as np
 from lla_fusion_ros.plots.style import COLOURS, figure
 from lla_fusion_ros.reproduction.figures import CloudExample, SequenceExample
 
-_TITLES = {"wls": "fused by eq. fusion_seq", "mean_pmf": "fused by the mean pmf"}
+_TITLES = {"wls": "fused by eq. 25", "mean_pmf": "fused by the mean pmf"}
 
 
 def sequence(example: SequenceExample, class_names: Sequence[str], path: Path) -> None:

@@ -86,7 +86,7 @@ class CloudExample:
 def cloud_example(
     posterior: EnsemblePosterior, outputs: Outputs, row: int, samples: int = 200, seed: int = 0
 ) -> CloudExample:
-    """Logits are max-shifted (eq. shifted_softmax), as the fusion rules take them."""
+    """Logits are max-shifted (eq. 11), as the fusion rules take them."""
     logits = outputs.logits[row].astype(np.float64)
     logits -= logits.max(axis=1, keepdims=True)
     order = np.argsort(-softmax(logits).mean(axis=0))[:2]
@@ -94,7 +94,7 @@ def cloud_example(
     noise = np.random.default_rng(seed).standard_normal((len(logits), samples, 2))
     points = logits[:, None, order] + np.sqrt(variance)[:, None, order] * noise
     precision = 1.0 / variance
-    wls_variance = 1.0 / precision.sum(axis=0)  # eq. fusion_seq with independent networks, one view
+    wls_variance = 1.0 / precision.sum(axis=0)  # eq. 25 with independent networks, one view
     wls_mean = wls_variance * (precision * logits).sum(axis=0)
     ella_mean, ella_variance = logits.mean(axis=0), variance.sum(axis=0) / len(logits) ** 2
     fused = {

@@ -48,7 +48,7 @@ def _train(
     progress: Callable[[str, int, int], None],
     what: str,
 ) -> None:
-    """Adam with its standard settings on the cross-entropy (eq. crossentroAll_fm), as the paper trains.
+    """Adam with its standard settings on the cross-entropy (eq. 14), as the paper trains.
 
     The package's own training (training/) degrades crops and averages weights: another recipe.
     """

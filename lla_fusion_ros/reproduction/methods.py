@@ -21,7 +21,7 @@ from lla_fusion_ros.posterior.tune import tune
 from lla_fusion_ros.reproduction.outputs import Outputs, Recorded
 from lla_fusion_ros.views import Views
 
-SAMPLES = 64  # Sobol points of eq. pmf2find; as good as several hundred random ones (METHOD 2)
+SAMPLES = 64  # Sobol points of eq. 12; as good as several hundred random ones
 _CHUNK = 500  # images at a time: bounds the memory of the clouds
 _TUNING_IMAGES = 2000  # enough for one scalar
 
@@ -76,9 +76,9 @@ def fit_methods(recorded: Recorded) -> dict[str, Method]:
         "lla": Method("LLA", "lla", lambda o: _single_lla(posterior, o), laplace),
     }
     for key, title, printed, name, values, base in (
-        ("fusion", "Fusion of LLAs (eq. fusion_seq)", "fusion", "wls", {}, posterior),
+        ("fusion", "Fusion of LLAs (eq. 25)", "fusion", "wls", {}, posterior),
         ("fusion_cross", "Fusion of LLAs, cross-network R", None, "wls", {}, joint),
-        ("ella", "ELLA, equal weights (eq. multimodality)", "ella", "ella", {}, posterior),
+        ("ella", "ELLA, equal weights (eq. 28)", "ella", "ella", {}, posterior),
         ("ella_learned", "ELLA, learned weights", None, "ella", _learned(posterior, validation), posterior),
         ("ella_mixture", "ELLA as a true mixture", None, "ella_mixture", {}, posterior),
     ):
@@ -141,7 +141,7 @@ def _fuse(
 
 
 def _single_lla(posterior: EnsemblePosterior, outputs: Outputs) -> np.ndarray:
-    """Each member alone: eq. lla_for_one, then eq. pmf2find.   [members, images, classes]"""
+    """Each member alone: eq. 18, then eq. 12.   [members, images, classes]"""
     parts = []
     for start in range(0, len(outputs.labels), _CHUNK):
         rows = slice(start, start + _CHUNK)
@@ -158,7 +158,7 @@ def _learned(posterior: EnsemblePosterior, validation: Outputs) -> dict[str, Any
 
 
 def _temperatures(validation: Outputs) -> np.ndarray:
-    """T of every member (eq. temp_scaling_fm).   [members]"""
+    """T of every member (eq. 36).   [members]"""
     logits = validation.logits.astype(np.float64)
     return np.array(
         [

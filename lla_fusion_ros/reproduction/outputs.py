@@ -119,7 +119,7 @@ def _outputs(ensemble: Ensemble, experiment: Experiment, part: Images, name: str
 def _curvature(
     ensemble: Ensemble, experiment: Experiment, used: Images, progress: Progress
 ) -> dict[str, np.ndarray]:
-    """The data terms of the posterior (eq. information_with_M_fm), without and with cross-network blocks."""
+    """The data terms of the posterior (eq. 16), without and with cross-network blocks."""
     shape = (ensemble.networks, ensemble.classes, ensemble.features)
     own, joint = DiagonalSum(*shape), CrossSum(*shape)
     for start in range(0, len(used.images), 10 * _BATCH):

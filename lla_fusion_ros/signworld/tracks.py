@@ -22,14 +22,14 @@ from lla_fusion_ros.signworld.signs import CLASS_NAMES
 
 # Raised whenever the same options give other images: it names the data where bundles record it.
 RENDERING = 1
-_LOOKS = 64  # countries that tracks are spread over; with few, a new one looked like an unknown object
+_LOOKS = 64  # countries that tracks are spread over; with few, a new one looks like an unknown object
 _CONTEXT = 0.6  # of the box, kept on each side of it
 _SPEED = 9.0
 _START = (36.0, 62.0)  # metres: where trackers begin to see a sign, from the roof camera to the sharpest one
 _PACE = (0.45, 1.6)  # metres between views: from two cameras at 10 Hz to one that misses frames
 _BAD_WEATHER = 0.35  # of the tracks
-# Most cameras compress. Of a sign of twelve pixels JPEG leaves six of colour: networks and warnings that had
-# only seen raw images took every third small sign for an unknown object.
+# Most cameras compress. Of a sign of twelve pixels JPEG leaves six of colour: networks and warnings that know
+# raw images only take many small signs for unknown objects.
 _COMPRESSED = 0.8  # of the tracks
 _JPEG_QUALITY = (80, 97)
 

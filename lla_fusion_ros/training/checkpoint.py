@@ -38,7 +38,7 @@ class CheckpointFolder:
             state = torch.load(path, weights_only=True)  # never runs code
         except Exception as error:  # torch raises many kinds for a damaged file
             raise InputError(
-                f"checkpoint '{path}' cannot be read ({error}); delete it to start anew"
+                f"checkpoint '{path}' cannot be read ({error}); delete it to start again"
             ) from None
         if state.pop("fingerprint", None) != self._fingerprint:
             raise InputError(

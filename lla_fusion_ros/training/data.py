@@ -108,7 +108,7 @@ def _some_mirrored(
 
 
 def _outliers(data: TrainingData, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Crops of synthetic outliers; each operation is drawn anew for a few crops at a time."""
+    """Crops of synthetic outliers; each operation is drawn again for a few crops at a time."""
     side = data.images.shape[1]
     reach = (side - 2 * data.border) / side
     kinds = list(OUTLIER_KINDS.values())

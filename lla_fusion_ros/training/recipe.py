@@ -33,7 +33,7 @@ class Recipe:
     """Everything that decides what comes out.
 
     Attributes:
-        holdout: classes left out of training, as the outside world of METHOD 8.
+        holdout: classes left out of training, as the outside world.
         fractions, split_seed: of the split by track into training, validation and test.
         own_test: test on the test part that the data set comes with; `fractions` share out the rest.
         start: a bundle to begin from; with 0 epochs only the calibration is done again.

@@ -1,4 +1,4 @@
-"""Repulsive training: a kernel on the members' predictions pushes them apart (METHOD 6)."""
+"""Repulsive training: a kernel on the members' predictions pushes them apart."""
 
 from __future__ import annotations
 

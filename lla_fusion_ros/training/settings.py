@@ -26,7 +26,7 @@ class TrainSettings:
         averaging: decay per step of the exponential average of the weights, which is what is kept;
             0 keeps the last weights.
         clean, hard: shares of the crops of an epoch that are clean (slightly moved and lit) and hard; the
-            rest is mixed. METHOD 8 defines the regimes.
+            rest is mixed. docs/method.md defines the regimes.
         faded: share of the crops that lose up to nine tenths of their colour, or gain some.
         relit: share of the crops with other contrasts, and surroundings brighter or darker than they were.
         outliers: synthetic outliers added to each batch, as a share of it; the networks learn to know nothing

@@ -1,4 +1,4 @@
-"""The regimes of METHOD section 8."""
+"""The regimes clean, hard and mixed."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_a_class_of_three_tracks_is_in_all_parts():
         assert {track.label for track in part.tracks} == {0, 1}
 
 
-def test_held_out_classes_leave_the_list_and_the_others_are_numbered_anew():
+def test_held_out_classes_leave_the_list_and_the_others_are_numbered_from_0_again():
     trackset = make_trackset(classes=4, tracks=6, frames=1)
     splits = split_tracks(trackset, holdout=(1,))
     assert splits.train.class_names == ("class 0", "class 2", "class 3")

@@ -1,4 +1,4 @@
-"""Fail-safe behaviour as somebody on the graph sees it (docs/failsafe.md)."""
+"""Fail-safe behaviour as somebody on the graph sees it (docs/robustness.md)."""
 
 from __future__ import annotations
 
