@@ -10,11 +10,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.fusion.base import Fuser, grown, put_rows, state_bytes, take_rows
+from lla_fusion_ros.fusion.base import Fuser
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured, zero_views
 from lla_fusion_ros.pmf import entropy
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.products import last_axis_sum
+from lla_fusion_ros.rows import grown, put_rows, state_bytes, take_rows
 from lla_fusion_ros.settings import FusionSettings
 from lla_fusion_ros.tracks import Admission, TrackKey, TrackStore
 from lla_fusion_ros.views import Views

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lla_fusion_ros.clock import MessageClock
-from lla_fusion_ros.fusion.base import place_of
+from lla_fusion_ros.rows import place_of
 from lla_fusion_ros.settings import FusionSettings
 
 SECOND = 1_000_000_000

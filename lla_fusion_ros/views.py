@@ -42,23 +42,21 @@ class Views:
 
     def check(self, networks: int, classes: int, features: int) -> None:
         """Refuse views that do not fit the ensemble or are not finite; the message names the cause."""
-        self.check_shapes(networks, classes, features)
-        self.check_finite()
-
-    def check_shapes(self, networks: int, classes: int, features: int) -> None:
-        """Refuse views that do not fit the ensemble."""
-        sizes = len(self.logits), networks
-        if self.logits.shape == (*sizes, classes) and self.features.shape == (*sizes, features):
-            return
         for name, array, last in (("logits", self.logits, classes), ("features", self.features, features)):
             if array.ndim != 3 or array.shape[1:] != (networks, last):
                 raise InputError(
                     f"views.{name} has shape {array.shape}, expected [tracks, {networks}, {last}]"
                 )
-        raise InputError(f"views has {len(self.logits)} rows of logits but {len(self.features)} of features")
-
-    def check_finite(self) -> None:
-        """Refuse views with NaN or infinity."""
-        for name, array in (("logits", self.logits), ("features", self.features)):
             if not np.isfinite(array).all():
                 raise InputError(f"views.{name} contains NaN or infinity")
+        if len(self.logits) != len(self.features):
+            raise InputError(
+                f"views has {len(self.logits)} rows of logits but {len(self.features)} of features"
+            )
+        if self.variance is not None:
+            if self.variance.shape != self.logits.shape:
+                raise InputError(
+                    f"views.variance has shape {self.variance.shape}, expected {self.logits.shape}"
+                )
+            if not (np.isfinite(self.variance).all() and (self.variance >= 0).all()):
+                raise InputError("views.variance must be finite and not negative")

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from lla_fusion_ros.calibration import TrackViews
 from lla_fusion_ros.calibration.collect import views_of_tracks
 from lla_fusion_ros.calibration.temperature import fit_temperatures, scaled
 from lla_fusion_ros.datasets import Splits, load_dataset, split_tracks
 from lla_fusion_ros.metrics import auroc, bootstrap_interval, nll
 from lla_fusion_ros.networks import Ensemble
 from lla_fusion_ros.pmf import entropy, softmax
+from lla_fusion_ros.track_views import TrackViews
 from lla_fusion_ros.training.data import training_data
 from lla_fusion_ros.training.settings import TrainSettings
 from lla_fusion_ros.training.train import train_ensemble

@@ -13,7 +13,8 @@ from lla_fusion_ros.calibration.choose import CANDIDATES
 from lla_fusion_ros.classifier import Classifier
 from lla_fusion_ros.engine import FusionEngine, Observation
 from lla_fusion_ros.fusion import fusers
-from lla_fusion_ros.fusion.base import Fuser, state_bytes
+from lla_fusion_ros.fusion.base import Fuser
+from lla_fusion_ros.rows import state_bytes
 from lla_fusion_ros.settings import FusionSettings
 from lla_fusion_ros.views import Views
 

@@ -9,9 +9,9 @@ import torch
 
 from lla_fusion_ros import __version__
 from lla_fusion_ros.bundle import Bundle, BundleMeta, make_bundle
-from lla_fusion_ros.calibration.trackviews import TrackViews
 from lla_fusion_ros.networks import Normalisation, build_network
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.track_views import TrackViews
 
 SIZE = 32  # pixels, the side of the crops
 NETWORKS = 5

@@ -13,11 +13,10 @@ from lla_fusion_ros import __version__
 from lla_fusion_ros.bundle import Bundle, BundleMeta, make_bundle
 from lla_fusion_ros.calibration.choose import CANDIDATES, Choice, choose_default
 from lla_fusion_ros.calibration.collect import REGIME_ORDER, border_of, views_of_crops
-from lla_fusion_ros.calibration.fusers import fit_fuser, fit_weight_prior, measure_tracks
+from lla_fusion_ros.calibration.fusers import fit_fuser, fit_weight_prior, measured_views
 from lla_fusion_ros.calibration.laplace import fit_posterior
 from lla_fusion_ros.calibration.scores import score_tracks
 from lla_fusion_ros.calibration.temperature import fit_temperatures, scale_heads, scaled
-from lla_fusion_ros.calibration.trackviews import TrackViews, joined
 from lla_fusion_ros.datasets import CropSet, Splits, cut, degrade
 from lla_fusion_ros.datasets.outliers import outlier_tracks
 from lla_fusion_ros.errors import InputError
@@ -25,6 +24,7 @@ from lla_fusion_ros.fusion import fusers
 from lla_fusion_ros.networks import Ensemble, Normalisation, SplitNetwork
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.posterior.tune import Tuning, tune
+from lla_fusion_ros.track_views import TrackViews, joined
 from lla_fusion_ros.views import Views
 from lla_fusion_ros.warnings.fit import fit_warnings
 
@@ -172,15 +172,15 @@ def _one_third_each(crops: CropSet, seed: int) -> np.ndarray:
 
 
 def _fuser_values(
-    posterior: EnsemblePosterior, views: TrackViews, stage: Stage
+    posterior: EnsemblePosterior, tracks: TrackViews, stage: Stage
 ) -> tuple[dict[str, dict[str, Any]], float]:
-    tracks = measure_tracks(posterior, views)
+    views = measured_views(posterior, tracks)
     stage("prior of the weights")
-    weight_prior = fit_weight_prior(posterior, tracks)
+    weight_prior = fit_weight_prior(tracks, views)
     values = {}
     for name in fusers():
         stage(f"fuser {name}")
-        values[name] = fit_fuser(name, posterior, tracks, weight_prior=weight_prior)
+        values[name] = fit_fuser(name, tracks, views, weight_prior)
     return values, weight_prior
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lla_fusion_ros.calibration import TrackViews
 from lla_fusion_ros.fusion.along import pmf_along
 from lla_fusion_ros.fusion.base import Fuser, SumFuser
 from lla_fusion_ros.fusion.measure import MeasuredViews
+from lla_fusion_ros.track_views import TrackViews
 
 CHUNK = 50  # tracks at a time for fusers that keep a window: `wls` holds a factor per class and network
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from lla_fusion_ros.calibration import TrackViews
 from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.metrics import aupr, auroc, fpr95
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.track_views import TrackViews
 from lla_fusion_ros.warnings.model import SCORES, WarningModel, score_columns
 from lla_fusion_ros.warnings.sums import TrackSums
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from lla_fusion_ros.calibration import TrackViews
 from lla_fusion_ros.fusion.measure import measured
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.track_views import TrackViews
 from lla_fusion_ros.warnings.model import WarningModel
 from lla_fusion_ros.warnings.monitor import Monitor
 

@@ -15,19 +15,12 @@ from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.views import Views
 
 
-def flat_views(
-    posterior: EnsemblePosterior, logits: np.ndarray, features: np.ndarray, variance: np.ndarray | None = None
-) -> MeasuredViews:
+def flat_views(posterior: EnsemblePosterior, logits: np.ndarray, features: np.ndarray) -> MeasuredViews:
     """All views of many tracks as one batch; keep it, so that entropies and variances are computed once.
 
-    [tracks, steps, networks, classes or features] -> [tracks * steps, networks, ...]
+    2 x [tracks, steps, networks, ...] -> [tracks * steps, networks, ...]
     """
-
-    def flat(array: np.ndarray) -> np.ndarray:
-        return array.reshape(-1, *array.shape[2:])
-
-    views = Views(flat(logits), flat(features), None if variance is None else flat(variance))
-    return measured(views, posterior)
+    return measured(Views(*(a.reshape(-1, *a.shape[2:]) for a in (logits, features))), posterior)
 
 
 def pmf_along(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lla_fusion_ros.fusion.base import Scalar, SumFuser, WeightedSum, growth
+from lla_fusion_ros.fusion.base import FLOOR, Scalar, SumFuser, WeightedSum, growth
 from lla_fusion_ros.fusion.measure import MeasuredViews
-from lla_fusion_ros.fusion.pool import FLOOR
 from lla_fusion_ros.pmf import entropy, monte_carlo, softmax
 
 
@@ -31,16 +30,12 @@ class EllaMixture(SumFuser):
         return WeightedSum.zeros(tracks, self.posterior.classes)
 
     def contribution(self, views: MeasuredViews) -> WeightedSum:
-        pmf = laplace_pmf(views, int(self.value["samples"]))
+        samples = int(self.value["samples"])
+        pmf = views.mean_laplace_pmf
+        if samples:
+            pmf = monte_carlo(views.shifted, views.laplace_variance, samples).pmf.mean(axis=1)
         return WeightedSum.one(np.exp(-self.value["gamma"] * entropy(pmf)), pmf)
 
     def predict(self, state: WeightedSum) -> np.ndarray:
         scores = np.log(np.maximum(state.mean(), FLOOR))
         return softmax(scores * growth(state.count, self.value["alpha"], self.value["temperature"]))
-
-
-def laplace_pmf(views: MeasuredViews, samples: int = 0) -> np.ndarray:
-    """Mean over networks of E[softmax(z)] under each view's Laplace Gaussian.  [t, m]"""
-    if samples:
-        return monte_carlo(views.shifted, views.laplace_variance, samples).pmf.mean(axis=1)
-    return views.mean_laplace_pmf

@@ -8,10 +8,11 @@ from functools import cached_property
 import numpy as np
 
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.fusion.base import BaseFuser, Scalar, Values, put_rows, take_rows
+from lla_fusion_ros.fusion.base import BaseFuser, Scalar, Values
 from lla_fusion_ros.fusion.cholesky import append_row, drop_first, forward_solve
 from lla_fusion_ros.pmf import monte_carlo, probit
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.rows import put_rows, take_rows
 from lla_fusion_ros.views import Views
 
 NOTE = (
@@ -47,7 +48,7 @@ class WlsState:
 
 
 class Wls(BaseFuser):
-    """P = (H^T R^-1 H)^-1, g = P H^T R^-1 zeta; per class P_m = 1 / sum b^2, g_m = P_m sum ab   (METHOD 3).
+    """P = (H^T R^-1 H)^-1, g = P H^T R^-1 zeta; per class P_m = 1 / sum b^2, g_m = P_m sum ab.
 
     zeta are the max-shifted logits (eq. shifted_softmax) of all views and networks, R their covariance (eq.
     full_description_seq_multi), with cross-network blocks where the posterior has them. A view is a new row
@@ -184,14 +185,14 @@ class Wls(BaseFuser):
             ones=forward_solve(factor, live),
             values=forward_solve(factor, zeta * live),
         )
-        # what only repeated the view that left now stands for it: such windows are factored anew
+        # what only repeated the view that left now stands for it: such windows are factored again
         used = self.rows_per_view * (self.window - 1)
         repeated = np.flatnonzero((live[..., :used] == 0).any(axis=(1, 2, 3)))
         if len(repeated):
-            put_rows(shorter, repeated, self._factored_anew(take_rows(shorter, repeated)))
+            put_rows(shorter, repeated, self._factored_again(take_rows(shorter, repeated)))
         return shorter
 
-    def _factored_anew(self, state: WlsState) -> WlsState:
+    def _factored_again(self, state: WlsState) -> WlsState:
         """The same views, taken in one after another."""
         new = self.initial(len(state.count))
         tracks, groups, classes, _ = state.zeta.shape

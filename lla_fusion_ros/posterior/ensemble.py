@@ -26,7 +26,7 @@ from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.posterior.single_variance import ClassVariance, SingleVariance
 
 
-@dataclass(frozen=True)  # no slots: cached_property keeps the whitening matrices in the instance
+@dataclass(frozen=True, eq=False)  # compared as an object; no slots: cached_property keeps values in it
 class EnsemblePosterior:
     """Gaussian posterior of the last layers of several networks, classes decoupled.
 

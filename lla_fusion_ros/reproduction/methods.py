@@ -14,11 +14,11 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from lla_fusion_ros.fusion import fusers, make_fuser
-from lla_fusion_ros.fusion.base import FitTracks
 from lla_fusion_ros.pmf import monte_carlo, softmax
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.posterior.tune import tune
 from lla_fusion_ros.reproduction.outputs import Outputs, Recorded
+from lla_fusion_ros.track_views import TrackViews
 from lla_fusion_ros.views import Views
 
 SAMPLES = 64  # Sobol points of eq. pmf2find; as good as several hundred random ones (METHOD 2)
@@ -153,7 +153,9 @@ def _single_lla(posterior: EnsemblePosterior, outputs: Outputs) -> np.ndarray:
 def _learned(posterior: EnsemblePosterior, validation: Outputs) -> dict[str, Any]:
     fit = fusers()["ella"].fit  # type: ignore[attr-defined]
     steps = np.ones(len(validation.labels), int)
-    tracks = FitTracks(validation.logits[:, None], validation.features[:, None], steps, validation.labels)
+    tracks = TrackViews.of_one_camera(
+        validation.logits[:, None], validation.features[:, None], steps, validation.labels
+    )
     return dict(fit(posterior, tracks))
 
 

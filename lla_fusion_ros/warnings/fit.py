@@ -9,8 +9,8 @@ import numpy as np
 
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion.along import flat_views, running_sums
-from lla_fusion_ros.fusion.base import take_rows
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.rows import take_rows
 from lla_fusion_ros.warnings.alarm import AlarmTable
 from lla_fusion_ros.warnings.changepoint import log_likelihood
 from lla_fusion_ros.warnings.fit_contradiction import fit_camera, fit_switch

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lla_fusion_ros.bounds import bounded
-from lla_fusion_ros.fusion.base import add
 from lla_fusion_ros.fusion.measure import MeasuredViews, zero_views
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.rows import add
 from lla_fusion_ros.warnings.changepoint import log_likelihood, switch_statistic
 from lla_fusion_ros.warnings.disagreement import camera_statistic
 from lla_fusion_ros.warnings.model import WarningModel, score_columns

@@ -34,7 +34,9 @@ class TrackSums:
         middle = FIRST_CLASS + views.classes
         table = np.empty((len(views), middle + views.classes))
         table[:, 0] = 1.0
-        table[:, 1:FIRST_CLASS] = views.signs
+        table[:, 1:FIRST_CLASS] = np.stack(
+            [views.entropy, views.energy, views.log_norm, views.disagreement], axis=1
+        )
         table[:, FIRST_CLASS:middle] = views.mean_pmf
         table[:, middle:] = views.mean_centred
         return cls(table, views.bounded_features)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from lla_fusion_ros.fusion.base import grown, put_rows, state_bytes, take_rows
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.rows import grown, put_rows, state_bytes, take_rows
 from lla_fusion_ros.settings import FusionSettings
 from lla_fusion_ros.views import Views
 from lla_fusion_ros.warnings.judge import HOLD, LIFE, levels, raised_reasons, thresholds

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from lla_fusion_ros.calibration import TrackViews, joined
 from lla_fusion_ros.calibration.assemble import CalibrationOptions
 from lla_fusion_ros.calibration.choose import choose_default, decisive_lengths, folds_by_object, winner
 from lla_fusion_ros.calibration.collect import views_of_tracks
@@ -16,6 +15,7 @@ from lla_fusion_ros.classifier import Classifier
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.track_views import TrackViews, joined
 from support.tiny_bundle import tiny_bundle
 from support.toy_tracks import toy_tracks
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from lla_fusion_ros.calibration import TrackViews
 from lla_fusion_ros.evaluation.fused import fuse_tracks
 from lla_fusion_ros.evaluation.scores import track_scores
 from lla_fusion_ros.fusion.along import flat_views
-from lla_fusion_ros.fusion.base import take_rows
+from lla_fusion_ros.rows import take_rows
+from lla_fusion_ros.track_views import TrackViews
 from support.tiny_bundle import tiny_bundle
 
 

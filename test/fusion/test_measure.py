@@ -8,8 +8,8 @@ from scipy.special import log_softmax, logsumexp, softmax
 
 from lla_fusion_ros.bench.workload import random_posterior
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.fusion.base import place_of
 from lla_fusion_ros.fusion.measure import LOWEST_LOGIT, MeasuredViews, measured
+from lla_fusion_ros.rows import place_of
 from lla_fusion_ros.views import Views
 
 POSTERIOR = random_posterior(3, 7, 40)
