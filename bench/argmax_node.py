@@ -1,4 +1,4 @@
-"""`argmax_node`: what `lla-fusion bench` compares `perception` with: the best class of each single frame.
+"""`argmax_node`: what the benchmark compares `perception` with: the best class of each single frame.
 
 It shares perception's inputs, crops and networks, so that the difference is the price of fusion, warnings
 and whole distributions alone.

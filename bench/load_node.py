@@ -1,4 +1,4 @@
-"""`load_node`: the cameras of `lla-fusion bench`: plays a bag as if it happened now and times the answers.
+"""`load_node`: the cameras of the benchmark: plays a bag as if it happened now and times the answers.
 
 Every message gets the present time as its stamp, so that the age of a stamp is the latency. The last line of
 standard output is the result as JSON.
@@ -51,7 +51,6 @@ class LoadNode(Node):
         self._spinner.add_node(self)
         self.sent: dict[int, None] = {}  # stamps of frames
         self.latency: dict[int, float] = {}  # milliseconds by stamp
-        self.first_answer = 0
 
     def wait_for_listener(self) -> None:
         """Until the node under test listens to every topic and its answers would reach us."""
@@ -63,13 +62,13 @@ class LoadNode(Node):
             self._spinner.spin_once(timeout_sec=0.01)
         raise SystemExit("load_node: nobody listens to the cameras")
 
-    def play(self, seconds: float, until_answer: bool = False) -> None:
+    def play(self, seconds: float) -> None:
         """Send the bag over and over for so long."""
         self.sent.clear()
         self.latency.clear()
         begun = time.monotonic()
         for due, message in self._schedule():
-            if due > seconds or (until_answer and self.latency):
+            if due > seconds:
                 break
             while (left := begun + due - time.monotonic()) > 0:
                 self._spinner.spin_once(timeout_sec=left)
@@ -107,7 +106,6 @@ class LoadNode(Node):
         stamp = CdrReader(raw).header().stamp
         if stamp in self.sent:
             self.latency[stamp] = (now - stamp) / 1e6
-            self.first_answer = self.first_answer or now
 
 
 def recorded(path: Path, cameras: Sequence[str]) -> list[Message]:
@@ -133,27 +131,17 @@ def main(args: Sequence[str] | None = None) -> int:
     parser.add_argument("--rate", type=float, default=1.0)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--warm-up", type=float, default=1.5)
-    parser.add_argument("--pid", type=int, help="the process whose CPU time counts")
-    parser.add_argument("--first", action="store_true", help="only wait for the first answer")
+    parser.add_argument("--pid", type=int, required=True, help="the process whose CPU time counts")
     options = parser.parse_args(args)
     rclpy.init()
     node = LoadNode(recorded(options.bag, options.cameras), options.rate)
-    print("ready", flush=True)
     node.wait_for_listener()
-    if options.first:
-        node.play(_PATIENCE, until_answer=True)
-        if not node.first_answer:
-            raise SystemExit("load_node: nobody answers")
-        print(json.dumps({"first_answer": node.first_answer}), flush=True)
-    else:
-        node.play(options.warm_up)
-        node.wait_for_answers()
-        cpu = _cpu_seconds(options.pid)
-        begun = time.monotonic()
-        node.play(options.seconds)
-        node.wait_for_answers()
-        used = _cpu_seconds(options.pid) - cpu
-        print(json.dumps(_result(node, used, time.monotonic() - begun)), flush=True)
+    node.play(options.warm_up)
+    node.wait_for_answers()
+    cpu, begun = _cpu_seconds(options.pid), time.monotonic()
+    node.play(options.seconds)
+    node.wait_for_answers()
+    print(json.dumps(_result(node, _cpu_seconds(options.pid) - cpu, time.monotonic() - begun)), flush=True)
     rclpy.try_shutdown()
     return 0
 

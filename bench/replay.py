@@ -11,9 +11,9 @@ import cv2
 import numpy as np
 import torch
 
+from bench.timing import Spread
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import CameraTopics, find_cameras
-from lla_fusion_ros.bench.timing import Spread
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.crops import Pixels, cut_crops
 from lla_fusion_ros.replay.run import ReplayOptions, replay
@@ -21,9 +21,33 @@ from lla_fusion_ros.wire.detections import parse_detections
 from lla_fusion_ros.wire.images import parse_compressed_image
 
 FRAMES_TOGETHER = 8  # as the replay does
-
-
 PRECISIONS = ("int8", "float32")  # of the networks; the first is what `auto` means on an x86 CPU
+
+
+def measure_replay(path: Path, bundle: Bundle, rounds: int) -> Iterator[dict[str, Any]]:
+    """One record for each precision: views per second of wall time, the two loops in turns."""
+    for precision in PRECISIONS:
+        speed: dict[str, list[float]] = {"bare": [], "replay": []}
+        for number in range(rounds):
+            for name in ("bare", "replay") if number % 2 else ("replay", "bare"):
+                with Bag(path) as bag:
+                    wiring = find_cameras(bag.summary)
+                    if name == "bare":
+                        views, seconds = bare_loop(bag, tuple(wiring.cameras), bundle, precision)
+                    else:
+                        options = ReplayOptions(device="cpu", precision=precision)
+                        done = replay(bag, wiring, bundle, options, [])
+                        views, seconds = done.views, done.seconds
+                speed[name].append(views / seconds)
+        ratio = np.array(speed["replay"]) / np.array(speed["bare"])
+        yield {
+            "precision": precision,
+            "cameras": len(wiring.cameras),
+            "views": views,
+            **Spread.of(speed["replay"]).record("views_per_s", 3),
+            **Spread.of(speed["bare"]).record("bare_views_per_s", 3),
+            **Spread.of(ratio).record("ratio_bare", 3),
+        }
 
 
 def bare_loop(
@@ -63,40 +87,3 @@ def bare_loop(
             views += classify()
     views += classify() if crops else 0
     return views, time.monotonic() - begun
-
-
-def measure_replay(path: Path, bundle: Bundle, rounds: int) -> Iterator[dict[str, Any]]:
-    """Records of `replay`: views per second of wall time, and the ratio of CPU times, in turns."""
-    for precision in PRECISIONS:
-        yield _replay_record(path, bundle, rounds, precision)
-
-
-def _replay_record(path: Path, bundle: Bundle, rounds: int, precision: str) -> dict[str, Any]:
-    wall: dict[str, list[float]] = {"bare": [], "replay": []}
-    cpu: dict[str, list[float]] = {"bare": [], "replay": []}
-    views = {"bare": 0, "replay": 0}
-    for number in range(rounds):
-        for name in ("bare", "replay") if number % 2 else ("replay", "bare"):
-            with Bag(path) as bag:
-                wiring = find_cameras(bag.summary)
-                begun = time.process_time()
-                if name == "bare":
-                    views[name], seconds = bare_loop(bag, tuple(wiring.cameras), bundle, precision)
-                else:
-                    options = ReplayOptions(device="cpu", precision=precision)
-                    done = replay(bag, wiring, bundle, options, [])
-                    views[name], seconds = done.views, done.seconds
-                wall[name].append(views[name] / seconds)
-                cpu[name].append((time.process_time() - begun) / views[name])
-    ratio = np.array(wall["replay"]) / np.array(wall["bare"])
-    return {
-        "precision": precision,
-        "cameras": len(wiring.cameras),
-        "views": views["replay"],
-        "bare_views": views["bare"],
-        **Spread.of(wall["replay"]).record("views_per_s"),
-        **Spread.of(wall["bare"]).record("bare_views_per_s"),
-        **Spread.of(ratio).record("ratio_bare"),
-        **Spread.of(np.array(cpu["replay"]) / np.array(cpu["bare"])).record("cpu_ratio_bare"),
-        "clock": "wall time without loading for views per second; CPU time with loading for cpu_ratio_bare",
-    }

@@ -1,14 +1,13 @@
-#!/usr/bin/env python3
 """Run the perception node at full load for a chosen time, and tell whether it grows, slows or loses frames.
 
-Six cameras at 10 Hz with 20 objects each, 640 x 480, JPEG, over DDS: the load of `lla-fusion bench`.
+Six cameras at 10 Hz with 20 objects each, 640 x 480, JPEG, over DDS: the load of the benchmark.
 At the beginning the node is stopped for some seconds, so that every queue on the way has been full once and
 has the memory it will ever have; later stalls of the machine then cannot be taken for a leak.
 Exit code 0 only where memory, handles and threads are flat and every frame is accounted for.
 
 Example:
-    python tools/soak.py --minutes 2
-    python tools/soak.py --minutes 30 --json docs/results/soak.json
+    make soak ARGS="--minutes 2"
+    make soak ARGS="--minutes 30 --json soak.json"
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ from typing import Any
 import psutil
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from soak_result import MEASURED, balance, complaints, slopes
 
+from bench.drive import CAMERAS, OBJECTS, RATE, six_camera_bag
+from bench.machine import machine
+from bench.soak_result import MEASURED, balance, complaints, slopes
 from lla_fusion_ros import __version__
-from lla_fusion_ros.bench.bag import CAMERAS, OBJECTS, RATE, six_camera_bag
-from lla_fusion_ros.bench.machine import machine
 from lla_fusion_ros.demo.processes import Processes
 from lla_fusion_ros.errors import LlaFusionError
 
 BAG_SECONDS = 4.0  # played over and over; the bench's own, so that it is rendered once
 STALL = 4.0  # seconds
-NODE, LOAD = "lla_fusion_ros.ros.perception_node", "lla_fusion_ros.ros.soak_load_node"
+NODE, LOAD = "lla_fusion_ros.ros.perception_node", "bench.soak_load_node"
 
 
 def lines_of(child: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
@@ -113,7 +112,7 @@ def soak(minutes: float, model: str, threads: int, every: float, console: Consol
             raise LlaFusionError("the load ended without a result")
     return {
         "version": __version__,
-        "machine": machine(threads),
+        "machine": machine(),
         "load": {
             "cameras": len(CAMERAS),
             "rate": RATE,

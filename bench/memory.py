@@ -1,24 +1,20 @@
-"""Peak memory of a replay against the length of the bag: it must not grow.
-
-Writes bags of two cameras at 10 Hz with JPEG images and tracked boxes, replays each in a process of its own
-with all outputs, and prints the peak of the resident memory. Example, ten minutes against two and a half:
-    python tools/measure_replay_memory.py --seconds 150 --factor 4
-"""
+"""Peak memory of a replay with all its outputs against the length of the bag: it must not grow."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
 
 from lla_fusion_ros.bags.writer import BagWriter
-from lla_fusion_ros.resources import find_model
+from lla_fusion_ros.errors import LlaFusionError
 from lla_fusion_ros.wire.cdr import Header
 from lla_fusion_ros.wire.contract import COMPRESSED_IMAGE, DETECTIONS
 from lla_fusion_ros.wire.detections import write_detections
@@ -35,7 +31,7 @@ from lla_fusion_ros.replay.run import ReplayOptions
 bag, bundle, out = map(Path, sys.argv[1:])
 outcome = replay_to_folder(bag, load_bundle(bundle), out, ReplayOptions(), Wanted())
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(json.dumps({"views": outcome.result.views, "seconds": outcome.result.seconds, "peak_mb": peak}))
+print(json.dumps({"views": outcome.result.views, "peak_mb": round(peak)}))
 """
 
 
@@ -65,46 +61,20 @@ def write_long_bag(path: Path, seconds: float, objects: int) -> None:
                 writer.write(f"/{camera}/detections", stamp, write_detections(header, ids, boxes))
 
 
-def measure(seconds: float, objects: int, bundle: Path, folder: Path) -> dict[str, float]:
+def measure_memory(bundle: Path, seconds: float, factor: float, objects: int = 4) -> Iterator[dict[str, Any]]:
+    """Records of a bag of so many seconds and of one that is `factor` times as long."""
+    with tempfile.TemporaryDirectory() as folder:
+        for length in (seconds, factor * seconds):
+            yield _replayed(length, objects, bundle, Path(folder))
+
+
+def _replayed(seconds: float, objects: int, bundle: Path, folder: Path) -> dict[str, Any]:
     """Replay a bag of that length in a fresh process."""
     bag = folder / f"bag_{seconds:g}"
     write_long_bag(bag, seconds, objects)
     command = [sys.executable, "-c", _CHILD, str(bag), str(bundle), str(folder / f"out_{seconds:g}")]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        sys.exit(done.stderr)
+        raise LlaFusionError(f"the replay of a bag of {seconds:g} s failed: {done.stderr}")
     decoded = seconds * RATE * 2 * 640 * 480 * 3 / 1e6
     return {"bag_seconds": seconds, "decoded_mb": decoded, **json.loads(done.stdout.splitlines()[-1])}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--seconds", type=float, default=150.0, help="of the short bag (%(default)s)")
-    parser.add_argument(
-        "--factor", type=float, default=4.0, help="how much longer the other is (%(default)s)"
-    )
-    parser.add_argument("--objects", type=int, default=4, help="per frame (%(default)s)")
-    parser.add_argument("--bundle", default="signworld", help="model file (%(default)s)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    args = parser.parse_args()
-    bundle = find_model(args.bundle)
-    with tempfile.TemporaryDirectory() as folder:
-        rows = [
-            measure(seconds, args.objects, bundle, Path(folder))
-            for seconds in (args.seconds, args.seconds * args.factor)
-        ]
-    if args.json:
-        print(json.dumps(rows))
-        return
-    for row in rows:
-        size = f"{row['decoded_mb']:6.0f} MB of pixels, {row['views']:7.0f} views"
-        print(
-            f"{row['bag_seconds']:6.0f} s of bag, {size}: "
-            f"peak {row['peak_mb']:.0f} MB in {row['seconds']:.0f} s"
-        )
-
-
-if __name__ == "__main__":
-    main()

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
-from soak_result import balance, complaints, slopes  # noqa: E402  after the path of the tools
+from bench.soak_result import balance, complaints, slopes
 
 
 def samples(memory_per_hour: float = 0.0, noise: float = 0.5) -> list[dict[str, float]]:

@@ -46,9 +46,9 @@ class Rounds:
         """Seconds per call."""
         return Spread.of(self.seconds[name])
 
-    def ratio(self, name: str, base: str) -> Spread:
-        """How much dearer `name` is than `base`, from the ratios within each round."""
-        return Spread.of(self.seconds[name] / self.seconds[base])
+    def ratio(self, name: str, base: str, calls: int = 1) -> Spread:
+        """What one of the `calls` within a call of `name` costs against `base`, ratios within each round."""
+        return Spread.of(self.seconds[name] / calls / self.seconds[base])
 
 
 def interleaved(calls: Mapping[str, Call], rounds: int, least: float = 2e-3) -> Rounds:

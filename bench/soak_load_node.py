@@ -1,4 +1,4 @@
-"""`soak_load_node`: the cameras of `tools/soak.py`: the load of the bench for as long as wanted.
+"""`soak_load_node`: the cameras of `make soak`: the load of the bench for as long as wanted.
 
 Every line of standard output is a JSON object: one per interval, and at the end the counters that the node
 under test tells on /diagnostics, before and after.
@@ -19,8 +19,8 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.executors import ExternalShutdownException
 
+from bench.load_node import LoadNode, recorded
 from lla_fusion_ros.bags.types import Message
-from lla_fusion_ros.ros.load_node import LoadNode, recorded
 from lla_fusion_ros.wire import contract
 from lla_fusion_ros.wire.status import parse_diagnostics
 

@@ -1,4 +1,4 @@
-"""On what, and with what settings, something was measured."""
+"""On what something was measured."""
 
 from __future__ import annotations
 
@@ -7,23 +7,16 @@ import platform
 from typing import Any
 
 
-def machine(threads: int) -> dict[str, Any]:
-    """Everything that a reader needs to judge the numbers."""
-    import cv2
-    import numpy as np
+def machine() -> dict[str, Any]:
+    """What a reader needs to judge the numbers."""
     import torch
 
     return {
         "cpu": _cpu_model(),
         "cores": os.cpu_count(),
-        "load_average": [round(load, 2) for load in os.getloadavg()],
-        "torch_threads": threads,
-        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "unset"),
+        "load": round(os.getloadavg()[0], 1),
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "numpy": np.__version__,
-        "opencv": cv2.__version__,
-        "clock": "CPU time of the process, unless a field says otherwise",
     }
 
 
