@@ -1,4 +1,4 @@
-"""Scores of predictions (METHOD 7): accuracy and calibration, detection, stability over a track, intervals.
+"""Scores of predictions: accuracy and calibration, detection, stability over a track, intervals.
 
 Labels are class indices [n]; pmf is [n, classes]. Detection scores take a number per item and whether the
 item is positive; which side is positive is the caller's choice (the paper detects *in*-distribution samples,

@@ -13,7 +13,7 @@ from lla_fusion_ros import __version__
 from lla_fusion_ros.bundle import Bundle, BundleMeta, make_bundle
 from lla_fusion_ros.calibration.choose import CANDIDATES, Choice, choose_default
 from lla_fusion_ros.calibration.collect import REGIME_ORDER, border_of, views_of_crops
-from lla_fusion_ros.calibration.fusers import fit_fuser, fit_weight_prior, measured_views
+from lla_fusion_ros.calibration.fusers import fit_fuser, fit_weight_prior
 from lla_fusion_ros.calibration.laplace import fit_posterior
 from lla_fusion_ros.calibration.scores import score_tracks
 from lla_fusion_ros.calibration.temperature import fit_temperatures, scale_heads, scaled
@@ -21,6 +21,7 @@ from lla_fusion_ros.datasets import CropSet, Splits, cut, degrade
 from lla_fusion_ros.datasets.outliers import outlier_tracks
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion import fusers
+from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.networks import Ensemble, Normalisation, SplitNetwork
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.posterior.tune import Tuning, tune
@@ -174,7 +175,7 @@ def _one_third_each(crops: CropSet, seed: int) -> np.ndarray:
 def _fuser_values(
     posterior: EnsemblePosterior, tracks: TrackViews, stage: Stage
 ) -> tuple[dict[str, dict[str, Any]], float]:
-    views = measured_views(posterior, tracks)
+    views = flat_views(posterior, tracks.logits, tracks.features)
     stage("prior of the weights")
     weight_prior = fit_weight_prior(tracks, views)
     values = {}

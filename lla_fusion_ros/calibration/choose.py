@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lla_fusion_ros.calibration.fusers import fit_fuser, fused_after, measured_views
+from lla_fusion_ros.calibration.fusers import fit_fuser, fused_after
 from lla_fusion_ros.fusion import make_fuser
+from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.track_views import LENGTHS, TrackViews
@@ -77,7 +78,7 @@ def choose_default(
 
     def part(rows: np.ndarray) -> Fold:
         chosen = tracks.take(rows)
-        return chosen, measured_views(posterior, chosen)
+        return chosen, flat_views(posterior, chosen.logits, chosen.features)
 
     parts = [(part(fold != left_out), part(fold == left_out)) for left_out in range(folds)]
     chosen = decisive_lengths(tracks.steps, lengths)

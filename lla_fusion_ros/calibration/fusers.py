@@ -8,19 +8,13 @@ import numpy as np
 from scipy.optimize import minimize
 
 from lla_fusion_ros.fusion import fusers, make_fuser
-from lla_fusion_ros.fusion.along import flat_views, pmf_along
+from lla_fusion_ros.fusion.along import pmf_along
 from lla_fusion_ros.fusion.base import BaseFuser, Fuser, Scalar, Values
 from lla_fusion_ros.fusion.learn import chance_of_an_error, smoothed_nll
 from lla_fusion_ros.fusion.measure import MeasuredViews
-from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.track_views import LENGTHS, TrackViews
 
 WEIGHT_PRIORS = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)  # candidates of lambda_w
-
-
-def measured_views(posterior: EnsemblePosterior, tracks: TrackViews) -> MeasuredViews:
-    """All views of the tracks, flat, with entropies, variances and the like computed once for all fusers."""
-    return flat_views(posterior, tracks.logits, tracks.features)
 
 
 def fused_after(
@@ -56,7 +50,7 @@ def fit_fuser(
 ) -> dict[str, float | list[float]]:
     """The values of a fuser that minimise the loss on `tracks`; its own `fit` where it has one.
 
-    `views` are those of the tracks (`measured_views`), `weight_prior` is the lambda_w of fusers that weigh by
+    `views` are those of the tracks (`flat_views`), `weight_prior` is the lambda_w of fusers that weigh by
     variances.
     """
     kind = fusers()[name]

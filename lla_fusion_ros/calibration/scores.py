@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.calibration.fusers import fused_after, measured_views
+from lla_fusion_ros.calibration.fusers import fused_after
+from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.metrics import accuracy, bootstrap_interval, ece, nll
 from lla_fusion_ros.track_views import LENGTHS, TrackViews
 
@@ -21,7 +22,7 @@ def score_tracks(bundle: Bundle, tracks: TrackViews, seed: int = 0) -> dict[str,
     records, single = [], {}
     for regime in dict.fromkeys(tracks.regime.tolist()):
         part = tracks.take(tracks.regime == regime)
-        views = measured_views(posterior, part)
+        views = flat_views(posterior, part.logits, part.features)
         right = right_frames(views.mean_pmf, part)
         single[regime] = float(right.sum() / part.steps.sum())
         for length, pmf in fused_after(bundle.fuser(), part, views, LENGTHS).items():
