@@ -46,10 +46,12 @@ def run(args: argparse.Namespace) -> int:
     import rclpy  # noqa: F401 - a machine without ROS gets its sentence before anything is rendered
     import vision_msgs.msg  # noqa: F401
 
+    from lla_fusion_ros.cli.output_paths import check_folder
     from lla_fusion_ros.demo.run import Demo
     from lla_fusion_ros.resources import find_model
     from lla_fusion_ros.signworld import demo_drive
 
+    check_folder("--out", args.out)
     began = time.monotonic()
     screen = _Screen(quiet=args.json)
     demo = Demo(args.out, find_model(args.model), demo_drive(args.seed), args.rate, screen.tell, screen.watch)

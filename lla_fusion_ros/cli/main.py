@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import importlib
 import os
 import sys
@@ -12,7 +11,7 @@ from collections.abc import Sequence
 
 from lla_fusion_ros import __version__
 from lla_fusion_ros.cli.verbs import Verb, find_verbs
-from lla_fusion_ros.errors import LlaFusionError
+from lla_fusion_ros.errors import LlaFusionError, unknown_name
 
 PROGRAM = "lla-fusion"
 EXIT_FAILURE = 1
@@ -41,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{PROGRAM} {__version__}")
         return 0
     if words[0] not in verbs:
-        return _complain(_unknown_verb(words[0], verbs), EXIT_USAGE)
+        return _complain(unknown_name("verb", words[0], verbs), EXIT_USAGE)
     return run_verb(verbs[words[0]], words[1:])
 
 
@@ -99,12 +98,6 @@ def overview(verbs: dict[str, Verb]) -> str:
 
 def _example(verb: Verb) -> str | None:
     return f"example:\n{textwrap.indent(verb.example.strip(), '  ')}" if verb.example else None
-
-
-def _unknown_verb(word: str, verbs: dict[str, Verb]) -> str:
-    close = difflib.get_close_matches(word, verbs, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"the verbs are {', '.join(verbs)}"
-    return f"there is no verb {word!r}; {hint}"
 
 
 def _complain(sentence: str, code: int = EXIT_FAILURE) -> int:

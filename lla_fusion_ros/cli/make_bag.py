@@ -7,9 +7,11 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lla_fusion_ros.cli.bag_progress import BagProgress
+from lla_fusion_ros.cli.data_arguments import add_data_arguments, options_of, tell_skipped
+from lla_fusion_ros.cli.output_paths import check_folder
 from lla_fusion_ros.errors import InputError
 
 if TYPE_CHECKING:
@@ -48,9 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     data = parser.add_argument_group("a data set")
     data.add_argument("--dataset", help="its name; docs/datasets.md lists them")
     data.add_argument("--root", help="its folder")
-    data.add_argument(
-        "--option", action="append", default=[], metavar="NAME=VALUE", help="option of the data set"
-    )
+    add_data_arguments(data)
     data.add_argument(
         "--part",
         choices=("all", "train", "validation", "test"),
@@ -72,10 +72,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from lla_fusion_ros.makebag.write import make_bag
+    from lla_fusion_ros.makebag.write import check_place, make_bag
 
     if bool(args.dataset) == args.drive:
         raise InputError("give either --drive or --dataset NAME --root FOLDER")
+    check_folder("--out", args.out.parent)
+    check_place(args.out, args.overwrite)
     frames, total, name, class_names = _drive(args) if args.drive else _dataset(args)
     with BagProgress("writing") as progress:
         made = make_bag(
@@ -100,8 +102,9 @@ def _dataset(args: argparse.Namespace) -> tuple[Iterable[SceneFrame], int, str, 
     from lla_fusion_ros.datasets import load_dataset
     from lla_fusion_ros.makebag.paste import PasteSettings, paste_frames
 
-    options = dict(_option(text) for text in args.option)
-    trackset = _part(load_dataset(args.dataset, args.root, **options), args)
+    whole = load_dataset(args.dataset, args.root, **options_of(args))
+    tell_skipped(whole)
+    trackset = _part(whole, args)
     if args.tracks and args.tracks < len(trackset.tracks):
         step = len(trackset.tracks) / args.tracks
         picked = tuple(trackset.tracks[int(index * step)] for index in range(args.tracks))
@@ -132,18 +135,6 @@ def _part(trackset: TrackSet, args: argparse.Namespace) -> TrackSet:
     # The tracks with their own labels: held out is what a bundle does not know, and each bundle knows others.
     chosen = {track.id for part in parts for track in part.tracks}
     return replace(trackset, tracks=tuple(track for track in trackset.tracks if track.id in chosen))
-
-
-def _option(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise InputError(f"--option {text}: expected NAME=VALUE")
-    for kind in (int, float):
-        try:
-            return name, kind(value)
-        except ValueError:
-            continue
-    return name, value
 
 
 def _counted(frames: Iterable[SceneFrame], total: int, progress: BagProgress) -> Iterator[SceneFrame]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lla_fusion_ros.cli.bag_progress import BagProgress, print_scores
+from lla_fusion_ros.cli.output_paths import check_folder
 from lla_fusion_ros.cli.settings_options import add_setting_options, settings_from
 from lla_fusion_ros.settings import PRECISIONS
 
@@ -84,6 +85,7 @@ def run(args: argparse.Namespace) -> int:
         cameras=args.camera,
         overwrite=args.overwrite,
     )
+    check_folder("--out", folder)
     with BagProgress("fusing") as progress:
         outcome = replay_to_folder(args.bag, bundle, folder, options, wanted, progress.report)
     if args.json:

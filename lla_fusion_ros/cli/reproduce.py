@@ -31,6 +31,7 @@ def run(args: argparse.Namespace) -> int:
     import torch
 
     from lla_fusion_ros import __version__
+    from lla_fusion_ros.cli.output_paths import check_file, check_folder
     from lla_fusion_ros.cli.words import numbers
     from lla_fusion_ros.cli.work_progress import WorkProgress
     from lla_fusion_ros.errors import InputError
@@ -41,6 +42,10 @@ def run(args: argparse.Namespace) -> int:
     seeds = numbers("--seeds", args.seeds)
     if not seeds:
         raise InputError("--seeds names no seed; give at least one, for example --seeds 0")
+    if args.json and args.json != "-":
+        check_file("--json", Path(args.json))
+    if args.plots:
+        check_folder("--plots", Path(args.plots))
     keep_freed_memory()
     if args.threads is not None:
         torch.set_num_threads(max(args.threads, 1))

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lla_fusion_ros.cli.words import data_options, decimals, numbers
+from lla_fusion_ros.cli.data_arguments import add_data_arguments, options_of
+from lla_fusion_ros.cli.words import decimals, numbers
 
 NAME = "train"
 STEMS = ("stride", "pool")
@@ -27,13 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     data = parser.add_argument_group("data")
     data.add_argument("--dataset", required=True, help="name of the data set; docs/datasets.md lists them")
     data.add_argument("--root", help="its folder")
-    data.add_argument(
-        "--option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an option of the data set, for example tracks=2000",
-    )
+    add_data_arguments(data)
     data.add_argument(
         "--holdout", default="", metavar="CLASSES", help="classes to leave out, for example 6,12,13"
     )
@@ -120,9 +115,9 @@ def run(args: argparse.Namespace) -> int:
 
     from lla_fusion_ros.bundle import load_bundle, save_bundle
     from lla_fusion_ros.classifier import choose_device
+    from lla_fusion_ros.cli.output_paths import check_file, check_folder
     from lla_fusion_ros.cli.training_progress import TrainingProgress
     from lla_fusion_ros.datasets import load_dataset
-    from lla_fusion_ros.errors import InputError
     from lla_fusion_ros.memory import keep_freed_memory
     from lla_fusion_ros.resources import find_model
     from lla_fusion_ros.training.checkpoint import CheckpointFolder
@@ -130,18 +125,20 @@ def run(args: argparse.Namespace) -> int:
 
     keep_freed_memory()
     out = Path(args.out)
-    if not out.parent.is_dir():
-        raise InputError(f"folder '{out.parent}' of --out does not exist")
+    folder = Path(args.checkpoints) if args.checkpoints else out.with_name(out.name + ".training")
+    check_file("--out", out)
+    check_folder("--checkpoints", folder)
     if args.threads is not None:
         torch.set_num_threads(max(args.threads, 1))
     device = choose_device(args.device)
     start = None if args.start is None else load_bundle(find_model(args.start))
     recipe = _recipe(args, start)
-    folder = Path(args.checkpoints) if args.checkpoints else out.with_name(out.name + ".training")
     try:
         with TrainingProgress() as progress:
             progress.stage(f"loading {args.dataset}")
-            tracks = load_dataset(args.dataset, args.root, progress.tracks, **recipe.data_options)
+            tracks = load_dataset(
+                args.dataset, args.root, progress.tracks, recipe.settings.size, **recipe.data_options
+            )
             bundle = run_recipe(
                 recipe, tracks, device, folder, args.resume, report=progress.report, stage=progress.stage
             )
@@ -209,7 +206,7 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
         split_seed=args.split_seed,
         own_test=args.own_test,
         start=start,
-        data_options=data_options(args.option),
+        data_options=options_of(args),
         command=shlex.join(["lla-fusion", *(word for word in sys.argv[1:] if word != "--resume")]),
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from lla_fusion_ros.evaluation.fused import CHUNK
 from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.metrics import aupr, auroc, fpr95
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
@@ -22,7 +23,17 @@ def track_scores_after(
     model: WarningModel, posterior: EnsemblePosterior, tracks: TrackViews, lengths: Sequence[int]
 ) -> dict[int, dict[str, np.ndarray]]:
     """Every out-of-distribution score after L views, larger is stranger.   L -> score -> [tracks]"""
-    count, steps = tracks.logits.shape[:2]
+    parts = [_scores_after(model, posterior, chunk, lengths) for chunk in tracks.chunks(CHUNK)]
+    return {
+        length: {name: np.concatenate([part[length][name] for part in parts]) for name in parts[0][length]}
+        for length in lengths
+    }
+
+
+def _scores_after(
+    model: WarningModel, posterior: EnsemblePosterior, tracks: TrackViews, lengths: Sequence[int]
+) -> dict[int, dict[str, np.ndarray]]:
+    steps = tracks.logits.shape[1]
     each = TrackSums.one(flat_views(posterior, tracks.logits, tracks.features))
     result = {}
     for length in lengths:
@@ -31,7 +42,6 @@ def track_scores_after(
         columns, _ = score_columns(model.space, posterior, sums.means())
         result[length] = {name: columns[:, i] for i, name in enumerate(SCORES) if name != "length"}
         result[length][COMBINED] = model.ood_score(columns)
-    assert all(len(scores[COMBINED]) == count for scores in result.values())
     return result
 
 
