@@ -28,6 +28,7 @@ LARGEST_TRUST = 3.0  # no view speaks for a pool more than e^3 times as sure, or
 MOST_LAPSE = 0.5
 # The two pools can trade their corrections for rarity against each other; this keeps both near nothing.
 RARITY_RIDGE = 3e-4
+ENTROPY, VARIANCE = QUALITY_FEATURES.index("entropy"), QUALITY_FEATURES.index("log_variance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +56,10 @@ class DualPool(QualityFuser):
 
     s = ln(sum w_t p_t / sum w_t) is the linear pool of `reliable_pool`, r = sum v_t zc_t / sum v_t the
     log-linear one of `reliability`, with w_t = exp(linear_theta . f_t), v_t = exp(log_theta . f_t) and f_t
-    the standardised quality features, the Laplace variance (eq. linearizeCov, under a small prior) among
-    them. The linear pool is robust against a confident wrong view, the log-linear one uses what every view
-    rules out; fitted together, each leaves to the other what that does better. g = sum w_t g_t / sum w_t with
-    g_t = trust . f_t is the trust in the track: the same pool is surer where the views that made it are good
-    ones.
+    the standardised quality features. The linear pool is robust against a confident wrong view, the
+    log-linear one uses what every view rules out; fitted together, each leaves to the other what that does
+    better. g = sum w_t g_t / sum w_t with g_t = trust . f_t is the trust in the track: the same pool is surer
+    where the views that made it are good ones.
 
     Both pools take views corrected for the rarity rho of the classes (`EnsemblePosterior.rarity`):
     p_t = softmax(z_t / T_v + linear_rarity rho) and zc_t = z_t + log_rarity rho, centred. In bad frames
@@ -68,8 +68,7 @@ class DualPool(QualityFuser):
 
     `lapse` is the share of objects that the networks misread as a whole, in every view alike: further views
     of the same object cannot make the fused class surer than that. Its fit is never below half an
-    object (Jeffreys), however well the validation tracks went. Cost O(C(D + M)) per view beside the
-    variance of the top class, state O(M).
+    object (Jeffreys), however well the validation tracks went. Cost O(C(D + M)) per view, state O(M).
     """
 
     name = "dual_pool"
@@ -98,7 +97,9 @@ class DualPool(QualityFuser):
         return TwoSums(one, one.copy(), one.copy(), one.copy(), classes, classes.copy())
 
     def inputs(self, views: MeasuredViews) -> tuple[np.ndarray, ...]:
-        features = quality_features(views, self.value["prior"])
+        # The fit leaves the variance out, as it adds nothing beside the rarity; a bundle may still weigh it.
+        weighed = any(self.value[key][VARIANCE] for key in ("linear_theta", "log_theta", "trust"))
+        features = quality_features(views, self.value["prior"], variance=weighed)
         return features, views.shifted, views.mean_centred, self.posterior.rarity
 
     def sums(self, features: Array, shifted: Array, centred: Array, rarity: Array) -> TwoSums:
@@ -134,8 +135,7 @@ class DualPool(QualityFuser):
         The ridge spares the entropy of the linear pool: what it shrinks towards is `pool` times a mean of
         logits.
         """
-        fuser, inputs = cls.standardised(posterior, tracks, prior=VARIANCE_PRIOR)
-        entropy = QUALITY_FEATURES.index("entropy")
+        fuser, inputs = cls.standardised(posterior, tracks)
         least = least_lapse(tracks.objects)
 
         def values(free: Free) -> dict[str, Any]:
@@ -158,7 +158,7 @@ class DualPool(QualityFuser):
             }
 
         def penalty(free: Free) -> Any:
-            squares = (free["thetas"] ** 2).sum() - free["thetas"][0, entropy] ** 2
+            squares = (free["thetas"] ** 2).sum() - free["thetas"][0, ENTROPY] ** 2
             return RIDGE * squares + RARITY_RIDGE * (free["rarities"] ** 2).sum()
 
         start = {

@@ -26,14 +26,16 @@ FARTHEST = 8.0  # in standard deviations: one absurd view must not steer a fit
 VARIANCE_PRIOR = 1.0
 
 
-def quality_features(views: MeasuredViews, prior: float | None = None) -> np.ndarray:
-    """[t, features], in the order of QUALITY_FEATURES.
+def quality_features(views: MeasuredViews, prior: float | None = None, variance: bool = True) -> np.ndarray:
+    """[t, features], in the order of QUALITY_FEATURES; without `variance` that column holds zeros.
 
     `prior` is the prior precision of the Laplace variance among them, None that of the posterior. A large one
     makes the variance a mere norm of the features; under a small one it tells how unlike the training views
     of the predicted class a view is.
     """
-    log_variance = np.log(np.maximum(views.top_variance(prior), 1e-12)).mean(axis=1)
+    log_variance = np.zeros(len(views))
+    if variance:
+        log_variance = np.log(np.maximum(views.top_variance(prior), 1e-12)).mean(axis=1)
     return np.stack([views.entropy, views.energy, views.log_norm, log_variance, views.disagreement], axis=1)
 
 
@@ -66,7 +68,8 @@ class QualityFuser(LearnedFuser):
         views = flat_views(posterior, tracks.logits, tracks.features)
         features, *others = cls(posterior, values).inputs(views)
         real = features[tracks.real.ravel()]
-        center, scale = real.mean(axis=0), np.maximum(real.std(axis=0), 1e-6)
+        center, scale = real.mean(axis=0), real.std(axis=0)
+        scale[scale < 1e-6] = 1.0  # a feature that is always the same tells nothing
         near = features.clip(center - FARTHEST * scale, center + FARTHEST * scale)
         fuser = cls(posterior, {**values, "center": center.tolist(), "scale": scale.tolist()})
         return fuser, (near, *others)

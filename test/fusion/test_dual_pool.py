@@ -7,7 +7,7 @@ from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views, pmf_along
 from lla_fusion_ros.fusion.dual_pool import least_lapse
-from lla_fusion_ros.fusion.quality import quality_features
+from lla_fusion_ros.fusion.quality import QUALITY_FEATURES, quality_features
 from lla_fusion_ros.track_views import TrackViews
 from lla_fusion_ros.views import Views
 from support.tiny_bundle import tiny_bundle
@@ -131,6 +131,21 @@ def test_a_fit_finds_that_networks_name_rare_classes_too_seldom():
     assert np.corrcoef(gain, posterior.rarity)[0, 1] > 0.9
     rows = np.arange(len(label))
     assert -corrected[rows, label].mean() < -before[rows, label].mean()
+
+
+def test_a_fit_leaves_the_variance_out_and_a_bundle_with_its_coefficient_still_uses_it():
+    posterior = tiny_bundle().posterior()
+    logits, features, steps, label = tracks_with_bad_frames(posterior, seed=1)
+    values = fusers()["dual_pool"].fit(  # type: ignore[attr-defined]
+        posterior, TrackViews.of_one_camera(logits, features, steps, label)
+    )
+    variance = QUALITY_FEATURES.index("log_variance")
+    assert all(values[key][variance] == 0.0 for key in ("linear_theta", "log_theta", "trust"))
+    for given, matters in ((values, False), (VALUES, True)):
+        one, other = (
+            pmfs("dual_pool", posterior, {**given, "prior": prior}, logits, features) for prior in (0.1, 10.0)
+        )
+        assert (np.abs(one - other).max() > 1e-6) == matters
 
 
 @pytest.mark.parametrize(
