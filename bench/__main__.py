@@ -43,7 +43,7 @@ def records(section: str, road: Path, demo: Path, quick: bool) -> Iterator[dict[
     if section == "fusion":
         return measure_fusion(load_bundle(road), 5 if quick else 15)
     if section == "memory":
-        return measure_memory(demo, 8.0 if quick else 150.0, 4.0)
+        return measure_memory(demo, 8.0 if quick else 60.0, 4.0)
     bag = six_camera_bag(1.0 if quick else 4.0)
     if section == "replay":
         return measure_replay(bag, load_bundle(demo), 2 if quick else 5)

@@ -7,7 +7,7 @@ Exit code 0 only where memory, handles and threads are flat and every frame is a
 
 Example:
     make soak ARGS="--minutes 2"
-    make soak ARGS="--minutes 30 --json soak.json"
+    make soak ARGS="--minutes 30 --json soak.json --figure docs/images/robustness-soak.png"
 """
 
 from __future__ import annotations
@@ -137,6 +137,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, default=1, help="the node's parameter `threads` (default 1)")
     parser.add_argument("--every", type=float, default=5.0, help="seconds between samples (default 5)")
     parser.add_argument("--json", type=Path, help="write samples, slopes and balance here")
+    parser.add_argument("--figure", type=Path, help="draw the samples here (needs matplotlib)")
     options = parser.parse_args(arguments)
     if options.minutes * 60 < 4 * options.every:
         parser.error("--minutes must hold at least four samples")
@@ -152,6 +153,10 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     if options.json:
         options.json.write_text(json.dumps(result, indent=1) + "\n")
+    if options.figure:
+        from bench.soak_figure import draw_soak
+
+        draw_soak(result["samples"], options.figure)
     for name in MEASURED:
         found = result["slopes"][name]
         console.print(

@@ -1,6 +1,7 @@
-"""Pictures of the docs from a finished demo: demo.gif, demo.jpg and, with Chromium, report.png.
+"""Draw the pictures of the docs: the sign world, and scenes and the report of a finished demo.
 
-lla-fusion demo --out demo_out && python tools/make_demo_pictures.py demo_out docs/images
+Example:
+    lla-fusion demo --out demo_out && python tools/make_pictures.py demo_out
 """
 
 from __future__ import annotations
@@ -17,6 +18,13 @@ import cv2
 import numpy as np
 from PIL import Image
 
+from lla_fusion_ros.signworld import CLASS_NAMES, OUTSIDE_KINDS, demo_drive
+from lla_fusion_ros.signworld.scene import face_of
+
+IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
+SIGN_WORLD_MOMENTS = ((5, 0), (60, 1), (115, 0), (170, 0), (210, 0), (248, 1))  # step and camera
+COLUMNS = 9
+CELL = 132
 LARGEST = 290_000  # bytes; pictures of the repository stay small
 GIF_SECONDS = 0.4
 # Moments of the drive worth a look: the unknown object, dusk, the identity switch, the silent camera.
@@ -95,19 +103,45 @@ def report_png(report: Path, target: Path) -> None:
         picture.save(target, "PNG", optimize=True)
 
 
+def moments() -> np.ndarray:
+    """Six frames of the demo, two rows of three."""
+    drive = demo_drive()
+    frames = [drive.frame(step, camera).image for step, camera in SIGN_WORLD_MOMENTS]
+    rows = [np.concatenate(frames[start : start + 3], axis=1) for start in (0, 3)]
+    picture = np.concatenate(rows)
+    return cv2.resize(picture, None, fx=0.6, fy=0.6, interpolation=cv2.INTER_AREA)
+
+
+def faces() -> np.ndarray:
+    """All classes, and below them the objects that belong to none."""
+    rows = -(-len(CLASS_NAMES) // COLUMNS)
+    sheet = np.full(((rows + 1) * CELL, COLUMNS * CELL, 3), 232, np.uint8)
+    cells = [(name, divmod(i, COLUMNS)) for i, name in enumerate(CLASS_NAMES)]
+    cells += [(name, (rows, i)) for i, name in enumerate(OUTSIDE_KINDS)]
+    for name, (row, column) in cells:
+        face = cv2.resize(face_of(name), (96, 96), interpolation=cv2.INTER_AREA)
+        y, x = row * CELL + 8, column * CELL + 18
+        place = sheet[y : y + 96, x : x + 96]
+        place[:] = face[..., :3] + place * (1 - face[..., 3:] / 255.0)
+        (width, _), _ = cv2.getTextSize(name, cv2.FONT_HERSHEY_SIMPLEX, 0.4, 1)
+        origin = (column * CELL + (CELL - width) // 2, row * CELL + 120)
+        cv2.putText(sheet, name, origin, cv2.FONT_HERSHEY_SIMPLEX, 0.4, (40, 40, 40), 1, cv2.LINE_AA)
+    return sheet
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("demo", type=Path, help="folder of a finished demo")
-    parser.add_argument("images", type=Path, help="where the pictures go")
+    parser.add_argument("--to", type=Path, default=IMAGES, help="where the pictures go (docs/images)")
     args = parser.parse_args()
-    demo_gif(args.demo / "annotated.mp4", args.images / "demo.gif")
-    demo_jpg(args.demo / "annotated.mp4", args.images / "demo.jpg")
-    report_png(args.demo / "report.html", args.images / "report.png")
-    for name in ("demo.gif", "demo.jpg", "report.png"):
-        if (args.images / name).exists():
-            print(f"{args.images / name}: {(args.images / name).stat().st_size / 1e3:.0f} kB")
+    args.to.mkdir(parents=True, exist_ok=True)
+    demo_gif(args.demo / "annotated.mp4", args.to / "demo.gif")
+    demo_jpg(args.demo / "annotated.mp4", args.to / "demo.jpg")
+    report_png(args.demo / "report.html", args.to / "report.png")
+    cv2.imwrite(str(args.to / "signworld.jpg"), moments()[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, 88])
+    cv2.imwrite(str(args.to / "signworld_signs.png"), faces()[..., ::-1], [cv2.IMWRITE_PNG_COMPRESSION, 9])
 
 
 if __name__ == "__main__":
