@@ -26,7 +26,6 @@ from typing import NamedTuple
 import numpy as np
 
 from lla_fusion_ros.clock import MessageClock
-from lla_fusion_ros.rows import place_of
 from lla_fusion_ros.settings import FusionSettings
 
 SECOND = 1_000_000_000
@@ -49,7 +48,6 @@ class Admission:
     Attributes:
         kept: positions in the frame's ids that are to be fused.      [kept] int
         rows: their rows in the state arrays.                         [kept] int
-        place: the same, as a slice where the rows follow each other.
         fresh: which of them begin anew.                              [kept] bool
         removed: tracks that were forgotten, with the row each had.
         dropped: how many detections were dropped, by reason.
@@ -58,7 +56,6 @@ class Admission:
 
     kept: np.ndarray
     rows: np.ndarray
-    place: np.ndarray | slice
     fresh: np.ndarray
     removed: tuple[tuple[TrackKey, int], ...]
     dropped: dict[str, int]
@@ -110,9 +107,7 @@ class TrackStore:
         return len(self._index)
 
     def configure(self, settings: FusionSettings) -> None:
-        """New limits from the next frame on. A change of scope forgets all tracks: their names changed."""
-        if settings.track_id_scope != self._settings.track_id_scope:
-            self.clear()
+        """New limits from the next frame on. Who changes the scope clears the store: names change with it."""
         self._settings = settings
         self._clock.max_lateness = round(settings.max_lateness * SECOND)
         self._clock.clock_jump = round(settings.clock_jump * SECOND)
@@ -124,10 +119,10 @@ class TrackStore:
         """The newest stamp of all cameras."""
         return self._clock.newest
 
-    def clear(self) -> None:
-        """Forget all tracks and the time."""
-        self._forget(self._living())
+    def clear(self) -> list[tuple[TrackKey, int]]:
+        """Forget all tracks and the time; the tracks, with the row each had."""
         self._clock.reset()
+        return self._forget(self._living())
 
     def admit(self, camera: str, stamp: int, ids: Sequence[str]) -> Admission:
         """Decide about every detection of one frame of one camera."""
@@ -137,7 +132,7 @@ class TrackStore:
         if judgement in ("late", "no_stamp"):
             dropped[judgement] += len(ids)
             nobody = np.zeros(0, np.intp)
-            return Admission(nobody, nobody, nobody, np.zeros(0, bool), (), dict(dropped), False)
+            return Admission(nobody, nobody, np.zeros(0, bool), (), dict(dropped), False)
         if judgement == "jump":
             removed += self._forget(self._living())
         removed += self._forget_idle()
@@ -145,8 +140,7 @@ class TrackStore:
         removed += self._begin_new(named)
         column = self._column(camera)
         kept, rows, fresh = self._note(named, column, stamp, dropped)
-        place = place_of(rows)
-        return Admission(kept, rows, place, fresh, tuple(removed), dict(dropped), judgement == "jump")
+        return Admission(kept, rows, fresh, tuple(removed), dict(dropped), judgement == "jump")
 
     def restart(self, rows: np.ndarray, camera: str) -> None:
         """The tracks of these rows begin anew with their newest view, which came from `camera`."""

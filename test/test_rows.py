@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-import pytest
 
-from lla_fusion_ros.rows import add, grown, place_of, put_rows, rows_of, state_bytes, take_rows
+from lla_fusion_ros.rows import add, grown, put_rows, rows_of, state_bytes, take_rows
 
 
 @dataclass(frozen=True)
@@ -31,11 +30,3 @@ def test_a_state_grows_by_empty_rows_and_knows_its_size():
     larger = grown(state(3), state(2))
     assert rows_of(larger) == 5 and state_bytes(larger) == 5 * 3 * 8
     np.testing.assert_array_equal(larger.count, [0, 1, 2, 0, 1])
-
-
-@pytest.mark.parametrize("rows", [[3], [3, 4], [2, 3, 4, 5], [5, 4], [1, 3], [0, 2, 1, 3], []])
-def test_rows_that_follow_each_other_are_taken_as_a_slice_and_others_as_they_are(rows) -> None:
-    array = np.arange(20).reshape(10, 2)
-    chosen = np.array(rows, np.intp)
-    np.testing.assert_array_equal(array[place_of(chosen)], array[chosen])
-    assert isinstance(place_of(chosen), slice) == (rows in ([3], [3, 4], [2, 3, 4, 5]))

@@ -11,8 +11,10 @@ from lla_fusion_ros.evaluation.fused import CHUNK
 from lla_fusion_ros.fusion.measure import measured
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.track_views import TrackViews
+from lla_fusion_ros.warnings.contradiction import evidence
 from lla_fusion_ros.warnings.model import WarningModel
-from lla_fusion_ros.warnings.monitor import Monitor
+from lla_fusion_ros.warnings.scores import contradiction_p_values
+from lla_fusion_ros.warnings.state import RecentViews
 
 SWITCH_AT = 15  # frames of the first object
 FALSE_ALARM = 0.01  # per track of 30 frames
@@ -32,11 +34,10 @@ def switch_record(
     first, second = long[partner >= 0], long[partner[partner >= 0]]
     if len(first) < 10:
         return None
-    monitor = Monitor(model, posterior)
-    plain = np.concatenate([_consistency(monitor, tracks.take(rows)) for rows in _chunks(long)])
+    plain = np.concatenate([_p_one_object(model, posterior, tracks.take(rows)) for rows in _chunks(long)])
     jumped = np.concatenate(
         [
-            _consistency(monitor, _jumped(tracks.take(before), tracks.take(after)))
+            _p_one_object(model, posterior, _jumped(tracks.take(before), tracks.take(after)))
             for before, after in zip(_chunks(first), _chunks(second), strict=True)
         ]
     )
@@ -99,19 +100,18 @@ def _jumped(first: TrackViews, second: TrackViews) -> TrackViews:
     return replace(first, **joined, steps=second.steps)
 
 
-def _consistency(monitor: Monitor, tracks: TrackViews) -> np.ndarray:
-    """The share of ordinary tracks with a stronger sign of a switch, after each frame, by the engine's own
-    monitor; 1 after a track has ended.
+def _p_one_object(model: WarningModel, posterior: EnsemblePosterior, tracks: TrackViews) -> np.ndarray:
+    """The p-value of a track showing one object, after each frame; 1 after a track has ended.
 
     [tracks, steps]
     """
     count, steps = tracks.logits.shape[:2]
-    state = monitor.initial(count)
-    consistency = np.ones((count, steps))
+    recent = RecentViews.zeros(count, posterior.classes, model.space.projection.shape[1])
+    p_values = np.ones((count, steps))
     for step in range(steps):
-        state = monitor.update(
-            *state, measured(tracks.views_at(step), monitor.posterior), camera=0, stamp=step
-        )
-        found = monitor.contradiction(state[1])[:, 0]
-        consistency[:, step] = np.where(step < tracks.steps, found, 1.0)
-    return consistency
+        views = measured(tracks.views_at(step), posterior)
+        projected = model.space.project(views.bounded_features)
+        recent = recent.pushed(evidence(views.mean_pmf), projected, camera=0, stamp=step)
+        found, _ = contradiction_p_values(model, recent)
+        p_values[:, step] = np.where(step < tracks.steps, found, 1.0)
+    return p_values

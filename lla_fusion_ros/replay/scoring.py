@@ -20,7 +20,7 @@ from lla_fusion_ros.stream.frames import FusedFrame
 from lla_fusion_ros.stream.fuse import FuseStage
 from lla_fusion_ros.stream.outputs import view_pmf
 from lla_fusion_ros.stream.tally import Tally
-from lla_fusion_ros.warnings.verdict import IDENTITY_SWITCH, OUT_OF_DISTRIBUTION, REASONS
+from lla_fusion_ros.warnings.result import IDENTITY_SWITCH, OUT_OF_DISTRIBUTION, REASONS
 
 SINGLE_FRAME = "single frame"
 _SWITCH_SEEN_WITHIN = 10  # views of the track after the id has moved

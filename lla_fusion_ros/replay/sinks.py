@@ -17,6 +17,7 @@ from lla_fusion_ros.stream.outputs import (
     view_messages,
     view_pmf,
 )
+from lla_fusion_ros.warnings.result import P_VALUE_NAMES
 from lla_fusion_ros.wire import contract
 
 
@@ -69,9 +70,7 @@ CSV_COLUMNS = (
     "normalised_entropy",
     "mutual_information",
     "ood_score",
-    "familiarity",
-    "consistency",
-    "agreement",
+    *P_VALUE_NAMES,
     "views",
     "level",
     "reasons",
@@ -118,9 +117,7 @@ class CsvSink:
                     f"{verdict.normalised_entropy:.6f}",
                     f"{verdict.mutual_information:.6g}",
                     f"{verdict.ood_score:.6g}",
-                    f"{verdict.familiarity:.6g}",
-                    f"{verdict.consistency:.6g}",
-                    f"{verdict.agreement:.6g}",
+                    *(f"{p:.6g}" for p in verdict.p_values.values()),
                     sum(verdict.views.values()),
                     verdict.level.name,
                     " ".join(verdict.reasons),

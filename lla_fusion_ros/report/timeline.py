@@ -11,7 +11,7 @@ from lla_fusion_ros.crops import Pixels, cut_crops
 from lla_fusion_ros.replay.truth import Truth
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.outputs import view_pmf
-from lla_fusion_ros.warnings.verdict import IDENTITY_SWITCH, REASONS
+from lla_fusion_ros.warnings.result import IDENTITY_SWITCH, REASONS
 
 MOST_POINTS = 480  # per track; beyond that every second one goes
 MOST_THUMBNAILS = 10

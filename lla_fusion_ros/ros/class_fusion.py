@@ -78,14 +78,14 @@ class ClassFusionNode(ManagedNode):
         assert self._queue is not None and self._fuse is not None
         for changed in settings:
             if isinstance(changed, FusionSettings):
-                self._fuse.engine.configure(changed)
+                self._fused.clear(self._fuse.engine.configure(changed))
             elif isinstance(changed, StreamSettings):
                 self._queue.configure(changed)
 
     def reset(self) -> None:
         assert self._queue is not None and self._fuse is not None
         self._queue.clear()
-        self._fuse.engine.reset()
+        self._fused.clear(self._fuse.engine.reset())
 
     def describe(self) -> dict[str, str]:
         if self._queue is None or self._fuse is None:

@@ -60,14 +60,14 @@ class PerceptionNode(ImageNode):
         assert self._perception is not None
         for changed in settings:
             if isinstance(changed, FusionSettings):
-                self._perception.fuse.engine.configure(changed)
+                self._fused.clear(self._perception.fuse.engine.configure(changed))
             elif isinstance(changed, StreamSettings):
                 self._perception.configure(changed)
 
     def reset(self) -> None:
         assert self._perception is not None
         self._perception.queue.clear()
-        self._perception.fuse.engine.reset()
+        self._fused.clear(self._perception.fuse.engine.reset())
 
     def describe(self) -> dict[str, str]:
         engine = {} if self._perception is None else describe_engine(self._perception.fuse.engine)

@@ -57,7 +57,7 @@ def test_without_warnings_only_the_fused_classes_are_sent(fused, bundle):
 
 
 def test_a_warned_track_has_one_status_with_all_that_the_contract_lists(fused, bundle):
-    warning, _ = statuses(warned(fused), bundle)
+    _, warning = statuses(warned(fused), bundle)
     assert (warning.name, warning.level, warning.hardware_id) == ("track 8", ERROR, "left")
     top = int(fused.result.pmf[1].argmax())
     assert warning.values["top class"] == bundle.class_names[top]
@@ -70,7 +70,7 @@ def test_a_warned_track_has_one_status_with_all_that_the_contract_lists(fused, b
 
 
 def test_a_track_whose_warning_ended_is_said_to_be_well_once(fused, bundle):
-    _, cleared = statuses(warned(fused), bundle)
+    cleared, _ = statuses(warned(fused), bundle)
     assert (cleared.name, cleared.level) == ("track 9", OK)
 
 
