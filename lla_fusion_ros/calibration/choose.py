@@ -15,7 +15,8 @@ from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.track_views import LENGTHS, TrackViews
 
 ENOUGH = 0.2  # of the tracks must be so long that a length has a say: a single long one decides nothing
-DECISIVE = (10, 20, 30)  # where there is something to fuse; at shorter lengths single frames decide the NLL
+# Where there is something to fuse; at shorter lengths single frames decide the NLL.
+DECISIVE = tuple(length for length in LENGTHS if length >= 10)
 # Each fit leaves an eighth of the objects out: with fewer folds the fusers with many numbers to fit would be
 # judged by what they learn from too few objects.
 FOLDS = 8

@@ -28,11 +28,9 @@ def fused_after(
     return {length: pmf[tracks.steps >= length, place] for place, length in enumerate(reached)}
 
 
-def fuser_loss(
-    fuser: Fuser, tracks: TrackViews, views: MeasuredViews, lengths: Sequence[int] = LENGTHS
-) -> float:
+def fuser_loss(fuser: Fuser, tracks: TrackViews, views: MeasuredViews) -> float:
     """Mean NLL over tracks, then over lengths (every L counts the same), smoothed as all fits are."""
-    results = fused_after(fuser, tracks, views, lengths)
+    results = fused_after(fuser, tracks, views)
     wrong = chance_of_an_error(sum(map(len, results.values())))
     losses = [
         smoothed_nll(np.log(np.maximum(pmf, 1e-12)), tracks.reaching(length).label, wrong)
@@ -42,11 +40,7 @@ def fuser_loss(
 
 
 def fit_fuser(
-    name: str,
-    tracks: TrackViews,
-    views: MeasuredViews,
-    weight_prior: float | None = None,
-    lengths: Sequence[int] = LENGTHS,
+    name: str, tracks: TrackViews, views: MeasuredViews, weight_prior: float | None = None
 ) -> dict[str, float | list[float]]:
     """The values of a fuser that minimise the loss on `tracks`; its own `fit` where it has one.
 
@@ -58,20 +52,20 @@ def fit_fuser(
     if own_fit is not None:
         return dict(own_fit(views.posterior, tracks))
     fixed = {"prior": weight_prior} if weight_prior is not None and "prior" in kind.options else {}
-    return dict(_search(kind, tracks, views, lengths, fixed) if kind.scalars else fixed)
+    return dict(_search(kind, tracks, views, fixed) if kind.scalars else fixed)
 
 
 def fit_weight_prior(tracks: TrackViews, views: MeasuredViews) -> float:
     """lambda_w: the prior under which variances make the best weights for `wls_robust`."""
     losses = {}
     for prior in WEIGHT_PRIORS:
-        values = _search(fusers()["wls_robust"], tracks, views, (1, 5, 10, 30), {"prior": prior})
+        values = _search(fusers()["wls_robust"], tracks, views, {"prior": prior})
         losses[prior] = fuser_loss(make_fuser("wls_robust", views.posterior, values), tracks, views)
     return min(losses, key=losses.__getitem__)
 
 
 def _search(
-    kind: type[BaseFuser], tracks: TrackViews, views: MeasuredViews, lengths: Sequence[int], fixed: Values
+    kind: type[BaseFuser], tracks: TrackViews, views: MeasuredViews, fixed: Values
 ) -> dict[str, float]:
     names = list(kind.scalars)
     scalars = [kind.scalars[name] for name in names]
@@ -81,7 +75,7 @@ def _search(
         return {**found, **fixed}  # type: ignore[dict-item]
 
     def loss(point: np.ndarray) -> float:
-        return fuser_loss(make_fuser(kind.name, views.posterior, values(point)), tracks, views, lengths)
+        return fuser_loss(make_fuser(kind.name, views.posterior, values(point)), tracks, views)
 
     found = minimize(
         loss,

@@ -10,7 +10,7 @@ from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.calibration.fusers import fused_after
 from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.metrics import accuracy, bootstrap_interval, ece, nll
-from lla_fusion_ros.track_views import LENGTHS, TrackViews
+from lla_fusion_ros.track_views import TrackViews
 
 
 def score_tracks(bundle: Bundle, tracks: TrackViews, seed: int = 0) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def score_tracks(bundle: Bundle, tracks: TrackViews, seed: int = 0) -> dict[str,
         views = flat_views(posterior, part.logits, part.features)
         right = right_frames(views.mean_pmf, part)
         single[regime] = float(right.sum() / part.steps.sum())
-        for length, pmf in fused_after(bundle.fuser(), part, views, LENGTHS).items():
+        for length, pmf in fused_after(bundle.fuser(), part, views).items():
             long = part.reaching(length)
             label, source = long.label, long.source
             hits = (pmf.argmax(axis=1) == label).astype(float)

@@ -84,10 +84,10 @@ class LearnedFuser(SumFuser):
         def closure() -> torch.Tensor:
             optimiser.zero_grad()
             value = loss()
-            value.backward()  # type: ignore[no-untyped-call]
+            value.backward()
             return value
 
-        optimiser.step(closure)  # type: ignore[no-untyped-call]
+        optimiser.step(closure)
         found = {key: value.detach().tolist() for key, value in values(free).items()}
         for key, scalar in self.scalars.items():
             found[key] = float(np.clip(found[key], scalar.low, scalar.high))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
@@ -45,7 +45,7 @@ Own = TypeVar("Own", bound="QualityFuser")
 class QualityFuser(LearnedFuser):
     """A fuser that weighs views by their quality features, standardised with `center` and `scale`."""
 
-    vectors = ("center", "scale")
+    vectors: ClassVar[tuple[str, ...]] = ("center", "scale")
 
     def __init__(self, posterior: EnsemblePosterior, values: Values | None = None, window: int = 30) -> None:
         super().__init__(posterior, values, window)
