@@ -59,13 +59,13 @@ class FrameResult:
         ids: their track ids.
         pmf: fused class distributions, each sums to 1.                                    [n, classes]
         verdicts: one for each.
-        cleared: tracks whose warning ended with this frame, also because they were forgotten or began anew.
-        restarted: tracks that began anew because of an identity switch.
+        cleared: tracks whose warning ended with this frame, also because they were forgotten or aged out.
+        restarted: tracks that begin again because of an identity switch.
         removed: tracks that were forgotten (idle, capacity, clock jump).
         dropped: detections that were not fused, by reason.
         jumped: the clock jumped back and all tracks were cleared.
         notes: what the user should know about the fuser in use.
-        switched: tracks whose identity switch is seen with this frame, whether they begin anew or not.
+        switched: tracks whose identity switch is seen with this frame, whether they begin again or not.
     """
 
     kept: np.ndarray

@@ -3,14 +3,14 @@
 The rules, all in message time:
 - A track is `id` (scope "global"), or `camera` and `id` (scope "camera"). Ids are kept byte for byte.
 - *Idle*: a track without a view for `idle_timeout` is forgotten; the same id later is a new track.
-- *Age*: a track whose first view is more than `max_age` ago begins anew with the next view.
+- *Age*: a track whose first view is more than `max_age` ago begins again with the next view.
 - *Capacity*: at most `capacity` tracks; for a new one the track not seen for longest goes. A frame with
   more ids than that keeps the first ones.
 - *Order*: a frame at most `max_lateness` behind the newest is fused in whatever order it comes; one further
   behind is dropped (`late`). See `clock.py`, also for clock jumps, which clear everything.
 - *Duplicates*: the same track, camera and stamp a second time is dropped (`duplicate`), also within one
   frame. A track remembers its last 32 views for this; a view older than all of them is dropped as late.
-- *Identity switch*: whoever detects it calls `restart`; the track keeps its row and begins anew.
+- *Identity switch*: whoever detects it calls `restart`; the track keeps its row and begins again.
 - Empty ids and ids longer than 256 characters are dropped (`empty_id`, `long_id`).
 Every drop is counted with its reason.
 """
@@ -48,7 +48,7 @@ class Admission:
     Attributes:
         kept: positions in the frame's ids that are to be fused.      [kept] int
         rows: their rows in the state arrays.                         [kept] int
-        fresh: which of them begin anew.                              [kept] bool
+        fresh: which of them begin, or begin again.                   [kept] bool
         removed: tracks that were forgotten, with the row each had.
         dropped: how many detections were dropped, by reason.
         jumped: the clock jumped back and everything was cleared.
@@ -143,7 +143,7 @@ class TrackStore:
         return Admission(kept, rows, fresh, tuple(removed), dict(dropped), judgement == "jump")
 
     def restart(self, rows: np.ndarray, camera: str) -> None:
-        """The tracks of these rows begin anew with their newest view, which came from `camera`."""
+        """The tracks of these rows begin again with their newest view, which came from `camera`."""
         column = self._column(camera)
         for track in self._of(rows):
             track.first = track.newest
@@ -224,7 +224,7 @@ class TrackStore:
     def _note(
         self, named: dict[tuple[str, str], int], column: int, stamp: int, dropped: dict[str, int]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Write the views down that are in time: their positions, rows, and which begin anew.  3 x [kept]"""
+        """Write the views down that are in time: their positions, rows, and which begin again.  3 x [kept]"""
         view, oldest_first = (stamp, column), stamp - self._max_age if self._max_age > 0 else 0
         kept, rows, fresh = [], [], []
         for key, position in named.items():

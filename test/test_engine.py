@@ -15,9 +15,9 @@ from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.settings import FusionSettings
 from lla_fusion_ros.tracks import TrackKey
 from lla_fusion_ros.views import Views
+from lla_fusion_ros.warnings.decide import HOLD
 from lla_fusion_ros.warnings.fit import fit_warnings
-from lla_fusion_ros.warnings.judge import HOLD
-from lla_fusion_ros.warnings.verdict import CAMERA_DISAGREEMENT, IDENTITY_SWITCH, OUT_OF_DISTRIBUTION, Level
+from lla_fusion_ros.warnings.result import CAMERA_DISAGREEMENT, IDENTITY_SWITCH, OUT_OF_DISTRIBUTION, Level
 from support.feature_world import CLASSES, FeatureWorld, WorldModel
 
 SECOND = 1_000_000_000
@@ -86,7 +86,7 @@ def test_a_stranger_is_warned_of_with_reason_and_numbers(world, model) -> None:
     assert len(warned) > 15
     verdict = warned[0]
     assert verdict.level in (Level.WARN, Level.ERROR)
-    assert verdict.familiarity <= last.verdicts.thresholds[OUT_OF_DISTRIBUTION] * 2
+    assert verdict.p_known <= last.verdicts.thresholds[OUT_OF_DISTRIBUTION] * 2
     assert verdict.views == {"front": 12}
     assert 0 <= verdict.normalised_entropy <= 1
     assert verdict.mutual_information >= 0
@@ -200,7 +200,7 @@ def test_other_settings_end_no_warning(world, model) -> None:
 
 def test_warnings_can_be_switched_off(world, model) -> None:
     last = drive(FusionEngine(model, FusionSettings(warnings=False)), world.strange(5))[-1]
-    assert all(v.level == Level.OK and v.familiarity == 1.0 for v in last.verdicts)
+    assert all(v.level == Level.OK and v.p_known == 1.0 for v in last.verdicts)
 
 
 def test_a_bundle_without_warning_model_fuses_all_the_same(world) -> None:
@@ -370,6 +370,6 @@ def test_absurd_but_finite_views_give_finite_verdicts(world, model, size) -> Non
         result = engine.update(Observation("front", START + step * SECOND // 10, ["a", "b"], views))
         np.testing.assert_allclose(result.pmf.sum(axis=1), 1.0, atol=1e-9)
         for verdict in result.verdicts:
-            numbers = (verdict.entropy, verdict.mutual_information, verdict.ood_score, verdict.familiarity)
-            assert np.isfinite((*numbers, verdict.consistency, verdict.agreement)).all()
-            assert 0 < verdict.familiarity <= 1 and 0 < verdict.consistency <= 1
+            numbers = (verdict.entropy, verdict.mutual_information, verdict.ood_score)
+            assert np.isfinite(numbers).all()
+            assert all(0 < p <= 1 for p in verdict.p_values.values())

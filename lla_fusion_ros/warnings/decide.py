@@ -45,14 +45,14 @@ def decide(
     raised[:, SWITCH] = new | (before.hold > 0)  # a single frame is easily missed
     pending = found & (new | before.pending)
     restart = pending & ~raised[:, DISAGREEMENT] & settings.restart_on_switch
-    for i in np.flatnonzero(restart):
+    for i in np.flatnonzero(restart).tolist():
         restart[i] = all_cameras_show(i)
     decision = Decision(
         raised=raised,
         level=levels(raised, p_values, settings),
         switched=raised[:, SWITCH] & ~before.warned[:, SWITCH],
         restart=restart,
-        ended=before.warned.any(axis=1) & ~raised.any(axis=1),
+        ended=np.logical_and(before.warned.any(axis=1), ~raised.any(axis=1)),
     )
     hold = np.where(new | restart, HOLD, np.maximum(before.hold - 1, 0))
     return decision, Standing(raised, hold, pending & ~restart)

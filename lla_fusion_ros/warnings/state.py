@@ -38,9 +38,16 @@ class Sums:
 
     @classmethod
     def zeros(cls, tracks: int, networks: int, classes: int, features: int) -> Sums:
-        numbers = [np.zeros(tracks) for _ in range(5)]
-        of_classes = [np.zeros((tracks, classes)) for _ in range(2)]
-        return cls(*numbers, *of_classes, np.zeros((tracks, networks, features)))
+        return cls(
+            np.zeros(tracks),
+            np.zeros(tracks),
+            np.zeros(tracks),
+            np.zeros(tracks),
+            np.zeros(tracks),
+            np.zeros((tracks, classes)),
+            np.zeros((tracks, classes)),
+            np.zeros((tracks, networks, features)),
+        )
 
     @classmethod
     def of(cls, views: MeasuredViews) -> Sums:

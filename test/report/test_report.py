@@ -21,7 +21,7 @@ from lla_fusion_ros.report.timeline import MOST_POINTS, MOST_THUMBNAILS, MOST_TR
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.tracks import TrackKey
 from lla_fusion_ros.views import Views
-from lla_fusion_ros.warnings.verdict import REASONS, Verdicts
+from lla_fusion_ros.warnings.result import REASONS, Verdicts
 from lla_fusion_ros.wire.cdr import Header
 from support.tiny_bundle import tiny_bundle
 
@@ -50,9 +50,7 @@ def frame(index: int, ids: list[str], warned: bool = False, pixels: bool = True)
         zeros + 0.5,
         zeros,
         zeros,
-        zeros,
-        zeros,
-        zeros,
+        np.ones((n, len(REASONS))),
         np.ones((n, 1), int),
         ("left",),
         raised[:, 0] * 1,

@@ -20,7 +20,7 @@ from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.views import Views
 from lla_fusion_ros.warnings.alarm import RATES, AlarmTable
 from lla_fusion_ros.warnings.fit import fit_warnings
-from lla_fusion_ros.warnings.verdict import CAMERA_DISAGREEMENT, Level
+from lla_fusion_ros.warnings.result import CAMERA_DISAGREEMENT, Level
 from lla_fusion_ros.wire.cdr import Header
 from lla_fusion_ros.wire.detections import parse_detections, write_detections
 from lla_fusion_ros.wire.images import parse_image, write_image

@@ -12,7 +12,7 @@ from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.outputs import fused_messages, label_message
 from lla_fusion_ros.tracks import TrackKey
 from lla_fusion_ros.views import Views
-from lla_fusion_ros.warnings.verdict import OUT_OF_DISTRIBUTION, REASONS
+from lla_fusion_ros.warnings.result import OUT_OF_DISTRIBUTION, REASONS
 from lla_fusion_ros.wire import contract
 from lla_fusion_ros.wire.cdr import CdrReader, Header
 from lla_fusion_ros.wire.status import ERROR, OK, Status, parse_diagnostics
