@@ -36,7 +36,7 @@ from lla_fusion_ros.pipeline import Classifier, FusionEngine, Observation
 from lla_fusion_ros.resources import find_model
 from lla_fusion_ros.signworld import Conditions, Drive, DriveSettings, Stretch
 from lla_fusion_ros.signworld.optics import through_jpeg
-from lla_fusion_ros.warnings.verdict import REASONS
+from lla_fusion_ros.warnings.result import REASONS
 
 FRAME = 100_000_000  # nanoseconds
 QUALITIES = (None, 92, 85, 70)  # None: as recorded

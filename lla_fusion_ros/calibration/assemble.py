@@ -56,7 +56,7 @@ class CalibrationOptions:
     cross: also fit the covariance between networks; C^2 blocks make the file larger.
     half: store network weights in 16 bits.
     outliers: number of synthetic outlier tracks the warning model is fitted on.
-    draws: how often the validation tracks are degraded anew; more draws steady the fuser's fits.
+    draws: how often the validation tracks are degraded; more draws steady the fuser's fits.
     test: also score the test tracks.
     seed: of degradations, outliers and folds.
     """
@@ -128,7 +128,7 @@ def calibrated_bundle(
 
 
 def _classifier(trained: Trained) -> Callable[[np.ndarray], Views]:
-    """The networks as they are now; built anew after the heads were scaled."""
+    """The networks as they are now; built again after the heads were scaled."""
     ensemble = Ensemble(trained.members)
 
     def classify(crops: np.ndarray) -> Views:

@@ -1,4 +1,8 @@
-"""The fusers: many views of one object in, one class distribution out. One file each; see docs/fusers.md."""
+"""The fusers: many views of one object in, one class distribution out.
+
+One fuser is one file: state, formula, fit. `base` says what a fuser is, `measure` what a view tells about
+itself, `learn` fits by gradient, `along` fuses whole tracks. May import `posterior` and the types below it.
+"""
 
 from __future__ import annotations
 

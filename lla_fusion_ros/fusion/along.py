@@ -37,7 +37,7 @@ def pmf_along(
     after = list(range(1, steps + 1)) if lengths is None else list(lengths)
     if isinstance(fuser, SumFuser):
         sums = running_sums(fuser.contribution(fuser.measured(views)), tracks, steps, after)
-        return fuser.predict(sums).reshape(tracks, len(after), -1)  # type: ignore[attr-defined]
+        return fuser.predict(sums).reshape(tracks, len(after), -1)
     state = fuser.initial(tracks)
     pmfs = {}
     for step in range(max(after)):

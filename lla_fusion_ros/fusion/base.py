@@ -144,6 +144,10 @@ class SumFuser(BaseFuser):
         """What one view of each track adds to the state."""
         raise NotImplementedError
 
+    def predict(self, state: Any) -> Array:
+        """The fused class distribution.  [tracks, classes]"""
+        raise NotImplementedError
+
     def update(self, state: Any, views: Views) -> Any:
         """The state after one more crop of each track."""
         return add(state, self.contribution(self.measured(views, state)))

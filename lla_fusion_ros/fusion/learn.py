@@ -35,9 +35,6 @@ class LearnedFuser(SumFuser):
     def contribution(self, views: MeasuredViews) -> Any:
         return self.sums(*self.inputs(views))
 
-    def predict(self, state: Any) -> Array:
-        raise NotImplementedError
-
     def learn(
         self,
         inputs: tuple[np.ndarray, ...],

@@ -17,7 +17,7 @@ from lla_fusion_ros.views import Views
 
 NOTE = (
     "fuser 'wls' is eq. fusion_seq as printed: over time its weights take both signs and accuracy falls with "
-    "every view (docs/fusers.md); use 'wls_robust', or 'wls' for several networks on one view"
+    "every view (docs/method.md); use 'wls_robust', or 'wls' for several networks on one view"
 )
 SINGULAR = 1e-10  # of a row's own variance: what is left below that is rounding
 

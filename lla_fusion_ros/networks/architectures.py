@@ -41,7 +41,7 @@ def build_network(architecture: Architecture, classes: int) -> SplitNetwork:
         known = ", ".join(architecture_names())
         raise InputError(
             f"unknown network architecture {name!r}; known are {known}; "
-            "a network of your own must be registered first with register_architecture (docs/networks.md)"
+            "a network of your own must be registered first with register_architecture (docs/train.md)"
         )
     try:
         trunk, width = _BUILDERS[name](**options)

@@ -10,7 +10,7 @@ class SplitNetwork(nn.Module):
     """A network as the last-layer Laplace approximation needs it: g = W phi(x), phi = trunk(x).
 
     Any module that maps images to flat features can be the trunk, so wrapping a model of your own is
-    `SplitNetwork(my_backbone, width=512, classes=43)`; see docs/networks.md.
+    `SplitNetwork(my_backbone, width=512, classes=43)`; see docs/train.md.
     """
 
     def __init__(self, trunk: nn.Module, width: int, classes: int) -> None:
