@@ -16,13 +16,10 @@ class Views:
     Attributes:
         logits: g = W phi before the softmax.                        [tracks, networks, classes]
         features: last hidden layer with a 1 appended for the bias.  [tracks, networks, features]
-        variance: Laplace variance of each logit (eq. linearizeCov, its diagonal), or None where
-            nobody has asked for it yet.                             [tracks, networks, classes]
     """
 
     logits: np.ndarray
     features: np.ndarray
-    variance: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.logits)
@@ -37,8 +34,7 @@ class Views:
 
     def take(self, rows: np.ndarray | slice) -> Views:
         """The views of some of the tracks."""
-        variance = None if self.variance is None else self.variance[rows]
-        return Views(self.logits[rows], self.features[rows], variance)
+        return Views(self.logits[rows], self.features[rows])
 
     def check(self, networks: int, classes: int, features: int) -> None:
         """Refuse views that do not fit the ensemble or are not finite; the message names the cause."""
@@ -53,10 +49,3 @@ class Views:
             raise InputError(
                 f"views has {len(self.logits)} rows of logits but {len(self.features)} of features"
             )
-        if self.variance is not None:
-            if self.variance.shape != self.logits.shape:
-                raise InputError(
-                    f"views.variance has shape {self.variance.shape}, expected {self.logits.shape}"
-                )
-            if not (np.isfinite(self.variance).all() and (self.variance >= 0).all()):
-                raise InputError("views.variance must be finite and not negative")

@@ -14,7 +14,7 @@ class EllaMixture(SumFuser):
 
     z_tc is the Laplace Gaussian of the view (eq. lla_for_one), u_t = exp(-gamma H_t). With gamma = alpha = 0
     and T = 1 it is the pmf of the mixture of CL Gaussians, which unlike eq. multimodality as printed is
-    multimodal. Cost O(CM) per view beside the variances (O(CMD^2) where the views do not bring them), state
+    multimodal. Cost O(CM) per view beside the variances (O(CMD^2)), state
     O(M). Use it where networks disagree, as at L = 1.
     """
 

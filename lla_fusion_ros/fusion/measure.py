@@ -6,7 +6,7 @@ used mean-centred or through the pmf, never raw.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -29,7 +29,7 @@ class MeasuredViews(Views):
     Axes: t tracks, c networks, m classes.
     """
 
-    posterior: EnsemblePosterior = field(kw_only=True)
+    posterior: EnsemblePosterior
 
     def __post_init__(self) -> None:
         p = self.posterior
@@ -108,9 +108,7 @@ class MeasuredViews(Views):
 
     @cached_property
     def laplace_variance(self) -> np.ndarray:
-        """Laplace variance of every logit (eq. linearizeCov), the views' own or computed here.  [t, c, m]"""
-        if self.variance is not None:
-            return np.asarray(self.variance, np.float64)
+        """Laplace variance of every logit (eq. linearizeCov).  [t, c, m]"""
         return self.posterior.single_variance(self.features).astype(np.float64)
 
     @cached_property
@@ -120,11 +118,8 @@ class MeasuredViews(Views):
 
     def top_variance(self, prior: float | None = None) -> np.ndarray:
         """Laplace variance of the most probable class; `prior` as below, None: as calibrated.  [t, c]"""
-        if prior is not None:
-            return posterior_under(self.posterior, prior).variance_of(self.features, self.top)
-        if self.variance is None:
-            return self.posterior.variance_of(self.features, self.top)
-        return self.laplace_variance[np.arange(len(self)), :, self.top]
+        posterior = self.posterior if prior is None else posterior_under(self.posterior, prior)
+        return posterior.variance_of(self.features, self.top)
 
     def variance_under(self, prior: float) -> np.ndarray:
         """phi^T A_m^-1 phi with another prior precision (lambda_w) and T_theta = 1.  [t, c, m]"""
@@ -152,7 +147,7 @@ def measured(views: Views, posterior: EnsemblePosterior) -> MeasuredViews:
     """Check views once; views that were measured for this posterior pass through untouched."""
     if isinstance(views, MeasuredViews) and views.posterior is posterior:
         return views
-    return MeasuredViews(views.logits, views.features, views.variance, posterior=posterior)
+    return MeasuredViews(views.logits, views.features, posterior)
 
 
 def zero_views(posterior: EnsemblePosterior) -> MeasuredViews:

@@ -179,13 +179,6 @@ def test_the_variance_of_the_first_class_is_that_of_all_classes_there(prior) -> 
     np.testing.assert_allclose(views.top_variance(prior), expected, rtol=1e-5)
 
 
-def test_views_bring_their_own_variance() -> None:
-    view = Views(VIEWS[0].logits, VIEWS[0].features, np.full(VIEWS[0].logits.shape, 2.5))
-    fuser = make_fuser("ella_mixture", POSTERIOR)
-    pmf = fuser.predict(fuser.update(fuser.initial(1), view))
-    np.testing.assert_allclose(pmf[0], probit(view.logits[0], view.variance[0]).mean(axis=0), rtol=1e-9)
-
-
 @pytest.mark.parametrize("name", sorted(fusers()))
 def test_the_pmf_along_a_track_equals_fusing_step_by_step(name) -> None:
     tracks, steps = 3, 4
