@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import pmf_along
-from lla_fusion_ros.fusion.base import BaseFuser, Fuser, Scalar, Values
+from lla_fusion_ros.fusion.base import Fuser, Scalar, Values
 from lla_fusion_ros.fusion.learn import chance_of_an_error, smoothed_nll
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.track_views import LENGTHS, TrackViews
@@ -48,9 +48,9 @@ def fit_fuser(
     variances.
     """
     kind = fusers()[name]
-    own_fit = getattr(kind, "fit", None)
-    if own_fit is not None:
-        return dict(own_fit(views.posterior, tracks))
+    fitted = kind.fit(views.posterior, tracks)
+    if fitted is not None:
+        return fitted
     fixed = {"prior": weight_prior} if weight_prior is not None and "prior" in kind.options else {}
     return dict(_search(kind, tracks, views, fixed) if kind.scalars else fixed)
 
@@ -64,9 +64,7 @@ def fit_weight_prior(tracks: TrackViews, views: MeasuredViews) -> float:
     return min(losses, key=losses.__getitem__)
 
 
-def _search(
-    kind: type[BaseFuser], tracks: TrackViews, views: MeasuredViews, fixed: Values
-) -> dict[str, float]:
+def _search(kind: type[Fuser], tracks: TrackViews, views: MeasuredViews, fixed: Values) -> dict[str, float]:
     names = list(kind.scalars)
     scalars = [kind.scalars[name] for name in names]
 

@@ -23,9 +23,7 @@ def flat_views(posterior: EnsemblePosterior, logits: np.ndarray, features: np.nd
     return measured(Views(*(a.reshape(-1, *a.shape[2:]) for a in (logits, features))), posterior)
 
 
-def pmf_along(
-    fuser: Fuser | SumFuser, views: Views, steps: int, lengths: Sequence[int] | None = None
-) -> np.ndarray:
+def pmf_along(fuser: Fuser, views: Views, steps: int, lengths: Sequence[int] | None = None) -> np.ndarray:
     """The fused pmf after 1 ... `steps` views of each track, or only after the numbers in `lengths`.
 
     A sum fuser costs one contribution per view and one cumulative sum; the others run step by step.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from lla_fusion_ros.fusion.arrays import Array, ones_like
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.rows import add, rows_of
+from lla_fusion_ros.track_views import TrackViews
 from lla_fusion_ros.views import Views
 
 Value = float | list[float]
@@ -46,52 +47,51 @@ class Scalar:
     log: bool = False
 
 
-class Fuser(Protocol):
-    """The interface of every file in this folder."""
+class Fuser:
+    """A rule that turns views into class distributions; every other file of this folder has one.
 
-    name: ClassVar[str]
-    scalars: ClassVar[dict[str, Scalar]]  # what calibration may tune; empty for the plain baselines
-    notes: tuple[str, ...]  # cautions that hold once a track has more than one view
-    posterior: EnsemblePosterior
-
-    def __init__(
-        self, posterior: EnsemblePosterior, values: Values | None = None, window: int = 30
-    ) -> None: ...
-
-    def initial(self, tracks: int) -> Any:
-        """The state of `tracks` tracks that have seen nothing."""
-
-    def update(self, state: Any, views: Views) -> Any:
-        """The state after one more crop of each track; raises InputError and leaves `state` as it was."""
-
-    def predict(self, state: Any) -> np.ndarray:
-        """The fused class distribution; uniform for a track that has seen nothing.  [tracks, classes]"""
-
-
-class BaseFuser:
-    """What the fusers share: the posterior, checked values, checked views.
-
-    A fuser with a better way to fit itself than a search over its scalars has a classmethod
-    `fit(posterior, tracks: TrackViews) -> Values`; calibration calls it in the place of the search.
+    Attributes:
+        name: what users call it.
+        scalars: what calibration may tune; empty for the plain baselines.
+        options: values a user may set and calibration leaves alone.
+        vectors: names of values that are lists, set by `fit`.
+        notes: cautions that hold once a track has more than one view.
     """
 
     name: ClassVar[str]
     scalars: ClassVar[dict[str, Scalar]] = {}
-    options: ClassVar[dict[str, Scalar]] = {}  # values a user may set and calibration leaves alone
-    vectors: ClassVar[tuple[str, ...]] = ()  # names of values that are lists, set by `fit`
+    options: ClassVar[dict[str, Scalar]] = {}
+    vectors: ClassVar[tuple[str, ...]] = ()
+    notes: tuple[str, ...] = ()
 
     def __init__(self, posterior: EnsemblePosterior, values: Values | None = None, window: int = 30) -> None:
         if window < 1:
             raise InputError(f"window of fuser '{self.name}' is {window}, it must be at least 1")
         self.posterior = posterior
         self.window = window
-        self.notes: tuple[str, ...] = ()
         self.value: dict[str, Any] = {
             key: scalar.start for key, scalar in (self.scalars | self.options).items()
         }
         for key, given in (values or {}).items():
             check = self._checked_vector if key in self.vectors else self._checked_scalar
             self.value[key] = check(key, given)
+
+    def initial(self, tracks: int) -> Any:
+        """The state of `tracks` tracks that have seen nothing."""
+        raise NotImplementedError
+
+    def update(self, state: Any, views: Views) -> Any:
+        """The state after one more crop of each track; raises InputError and leaves `state` as it was."""
+        raise NotImplementedError
+
+    def predict(self, state: Any) -> Array:
+        """The fused class distribution; uniform for a track that has seen nothing.  [tracks, classes]"""
+        raise NotImplementedError
+
+    @classmethod
+    def fit(cls, posterior: EnsemblePosterior, tracks: TrackViews) -> dict[str, Value] | None:
+        """Values fitted on validation tracks; None where a search over the scalars does it."""
+        return None
 
     def _checked_scalar(self, key: str, number: Value) -> float:
         scalar = (self.scalars | self.options).get(key)
@@ -133,19 +133,11 @@ class BaseFuser:
         return checked
 
 
-class SumFuser(BaseFuser):
+class SumFuser(Fuser):
     """A fuser whose state is the sum of one contribution per view."""
-
-    def initial(self, tracks: int) -> Any:
-        """The state of `tracks` tracks that have seen nothing: all sums zero."""
-        raise NotImplementedError
 
     def contribution(self, views: MeasuredViews) -> Any:
         """What one view of each track adds to the state."""
-        raise NotImplementedError
-
-    def predict(self, state: Any) -> Array:
-        """The fused class distribution.  [tracks, classes]"""
         raise NotImplementedError
 
     def update(self, state: Any, views: Views) -> Any:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.fusion.base import BaseFuser, Scalar, Values
+from lla_fusion_ros.fusion.base import Fuser, Scalar, Values
 from lla_fusion_ros.fusion.cholesky import append_row, drop_first, forward_solve
 from lla_fusion_ros.pmf import monte_carlo, probit
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
@@ -47,7 +47,7 @@ class WlsState:
     values: np.ndarray
 
 
-class Wls(BaseFuser):
+class Wls(Fuser):
     """P = (H^T R^-1 H)^-1, g = P H^T R^-1 zeta; per class P_m = 1 / sum b^2, g_m = P_m sum ab.
 
     zeta are the max-shifted logits (eq. shifted_softmax) of all views and networks, R their covariance (eq.
@@ -57,6 +57,7 @@ class Wls(BaseFuser):
     """
 
     name = "wls"
+    notes = (NOTE,)
     options = {
         "samples": Scalar(64, 0, 4096),  # Monte Carlo points of the pmf (eq. pmf2find); 0: closed form
         "strict": Scalar(0, 0, 1),  # 1: refuse a view that makes R singular; 0: it changes nothing
@@ -64,7 +65,6 @@ class Wls(BaseFuser):
 
     def __init__(self, posterior: EnsemblePosterior, values: Values | None = None, window: int = 30) -> None:
         super().__init__(posterior, values, window)
-        self.notes = (NOTE,)
         self.groups = posterior.networks if posterior.cross is None else 1
         self.rows_per_view = posterior.networks // self.groups
 

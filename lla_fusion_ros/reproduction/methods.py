@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from lla_fusion_ros.fusion import fusers, make_fuser
+from lla_fusion_ros.fusion import make_fuser
+from lla_fusion_ros.fusion.ella import Ella
 from lla_fusion_ros.pmf import monte_carlo, softmax
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.posterior.tune import tune
@@ -151,12 +152,11 @@ def _single_lla(posterior: EnsemblePosterior, outputs: Outputs) -> np.ndarray:
 
 
 def _learned(posterior: EnsemblePosterior, validation: Outputs) -> dict[str, Any]:
-    fit = fusers()["ella"].fit  # type: ignore[attr-defined]
     steps = np.ones(len(validation.labels), int)
     tracks = TrackViews.of_one_camera(
         validation.logits[:, None], validation.features[:, None], steps, validation.labels
     )
-    return dict(fit(posterior, tracks))
+    return dict(Ella.fit(posterior, tracks))
 
 
 def _temperatures(validation: Outputs) -> np.ndarray:

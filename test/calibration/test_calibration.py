@@ -124,7 +124,7 @@ def test_tracks_that_are_all_right_do_not_make_a_fuser_infinitely_sure(posterior
 
 
 def test_a_fuser_without_numbers_needs_no_fit(posterior):
-    plain = [name for name, kind in fusers().items() if not kind.scalars and not hasattr(kind, "fit")]
+    plain = [name for name, kind in fusers().items() if not kind.scalars]
     tracks = _tracks(10)
     views = _measured(posterior, tracks)
     assert plain and all(fit_fuser(name, tracks, views) == {} for name in plain)

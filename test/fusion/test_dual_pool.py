@@ -94,7 +94,7 @@ def test_the_fitted_lapse_is_never_below_half_an_object_and_counts_objects_not_t
     assert thrice.objects == len(np.unique(objects))
     assert thrice.take(np.arange(6)).objects == 2
     for tracks in (once, thrice):
-        values = fusers()["dual_pool"].fit(posterior, tracks)  # type: ignore[attr-defined]
+        values = fusers()["dual_pool"].fit(posterior, tracks)
         assert least_lapse(tracks.objects) <= values["lapse"] <= 0.5
         make_fuser("dual_pool", posterior, values)  # within all bounds
 
@@ -122,7 +122,7 @@ def test_a_fit_finds_that_networks_name_rare_classes_too_seldom():
     logits, features, steps, label = tracks_with_bad_frames(posterior, seed=2)
     biased = logits - 2.0 * posterior.rarity.astype(np.float32)  # what the networks wrongly take off
     tracks = TrackViews.of_one_camera(biased, features, steps, label)
-    values = fusers()["dual_pool"].fit(posterior, tracks)  # type: ignore[attr-defined]
+    values = fusers()["dual_pool"].fit(posterior, tracks)
     plain = {**values, "linear_rarity": 0.0, "log_rarity": 0.0}
     corrected, before = (
         np.log(pmfs("dual_pool", posterior, own, biased, features)[:, -1]) for own in (values, plain)
@@ -136,9 +136,7 @@ def test_a_fit_finds_that_networks_name_rare_classes_too_seldom():
 def test_a_fit_leaves_the_variance_out_and_a_bundle_with_its_coefficient_still_uses_it():
     posterior = tiny_bundle().posterior()
     logits, features, steps, label = tracks_with_bad_frames(posterior, seed=1)
-    values = fusers()["dual_pool"].fit(  # type: ignore[attr-defined]
-        posterior, TrackViews.of_one_camera(logits, features, steps, label)
-    )
+    values = fusers()["dual_pool"].fit(posterior, TrackViews.of_one_camera(logits, features, steps, label))
     variance = QUALITY_FEATURES.index("log_variance")
     assert all(values[key][variance] == 0.0 for key in ("linear_theta", "log_theta", "trust"))
     for given, matters in ((values, False), (VALUES, True)):

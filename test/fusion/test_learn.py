@@ -39,7 +39,7 @@ def nll(name: str, posterior, values, logits, features, label) -> float:
 def test_reliability_learns_which_views_to_trust() -> None:
     posterior = make_posterior(2, CLASSES, FEATURES)
     tracks = make_tracks(2, np.array([1.0, 1.0]))
-    values = fusers()["reliability"].fit(posterior, TrackViews.of_one_camera(*tracks))  # type: ignore[attr-defined]
+    values = fusers()["reliability"].fit(posterior, TrackViews.of_one_camera(*tracks))
     fresh = make_tracks(2, np.array([1.0, 1.0]), seed=1)
     plain = nll("reliability", posterior, None, fresh[0], fresh[1], fresh[3])
     fitted = nll("reliability", posterior, values, fresh[0], fresh[1], fresh[3])
@@ -49,7 +49,7 @@ def test_reliability_learns_which_views_to_trust() -> None:
 def test_ella_learns_which_network_to_trust() -> None:
     posterior = make_posterior(2, CLASSES, FEATURES)
     tracks = make_tracks(2, np.array([0.5, 4.0]))
-    values = fusers()["ella"].fit(posterior, TrackViews.of_one_camera(*tracks))  # type: ignore[attr-defined]
+    values = fusers()["ella"].fit(posterior, TrackViews.of_one_camera(*tracks))
     assert values["weights"][0] > 3 * values["weights"][1]
     fresh = make_tracks(2, np.array([0.5, 4.0]), seed=1)
     plain = nll("ella", posterior, None, fresh[0], fresh[1], fresh[3])
@@ -68,10 +68,10 @@ def test_a_fit_gives_the_same_values_twice() -> None:
 def test_padding_and_tracks_outside_the_classes_do_not_count() -> None:
     posterior = make_posterior(2, CLASSES, FEATURES)
     logits, features, steps, label = make_tracks(2, np.array([1.0, 1.0]))
-    values = fusers()["reliability"].fit(posterior, TrackViews.of_one_camera(logits, features, steps, label))  # type: ignore[attr-defined]
+    values = fusers()["reliability"].fit(posterior, TrackViews.of_one_camera(logits, features, steps, label))
     wide = [np.pad(a, [(0, 0), (0, 5), (0, 0), (0, 0)]) for a in (logits, features)]
     extra = [np.concatenate([a, a[:7]]) for a in wide]
-    again = fusers()["reliability"].fit(  # type: ignore[attr-defined]
+    again = fusers()["reliability"].fit(
         posterior,
         TrackViews.of_one_camera(
             *extra, np.append(steps, np.zeros(7, int)), np.append(label, np.full(7, -1))
@@ -105,7 +105,7 @@ def test_the_formula_that_is_fitted_is_the_one_that_fuses(name) -> None:
     """Tensors through the same code give the same pmf, and a gradient for every learned value."""
     posterior = make_posterior(2, CLASSES, FEATURES)
     logits, features, steps, label = make_tracks(2, np.array([1.0, 1.0]))
-    values = fusers()[name].fit(posterior, TrackViews.of_one_camera(logits, features, steps, label))  # type: ignore[attr-defined]
+    values = fusers()[name].fit(posterior, TrackViews.of_one_camera(logits, features, steps, label))
     fuser = make_fuser(name, posterior, values)
     inputs = fuser.inputs(flat_views(posterior, logits, features))  # type: ignore[attr-defined]
     fused = fuser.predict(fuser.sums(*inputs))  # type: ignore[attr-defined]
@@ -126,7 +126,7 @@ def test_a_fit_on_tracks_that_are_all_right_stays_as_unsure_as_their_number_allo
     tracks = TrackViews.of_one_camera(logits, features, steps, label)
     wrong = chance_of_an_error(len(scored_pairs(tracks)[0]))
     for name in ("reliability", "reliable_pool"):
-        values = fusers()[name].fit(posterior, tracks)  # type: ignore[attr-defined]
+        values = fusers()[name].fit(posterior, tracks)
         fuser = make_fuser(name, posterior, values)
         views = flat_views(posterior, logits, features)
         last = pmf_along(fuser, views, STEPS)[:, -1]

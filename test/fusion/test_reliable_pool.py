@@ -31,7 +31,7 @@ def test_with_entropy_alone_it_is_the_pool():
 def test_the_fit_learns_to_distrust_frames_that_only_their_features_give_away(learned):
     posterior = tiny_bundle().posterior()
     fitted_on = TrackViews.of_one_camera(*tracks_with_bad_frames(posterior, seed=1))
-    values = fusers()[learned].fit(posterior, fitted_on)  # type: ignore[attr-defined]  # only learned ones have it
+    values = fusers()[learned].fit(posterior, fitted_on)
     logits, features, steps, label = tracks_with_bad_frames(posterior, seed=2)
 
     def loss(name, values):
