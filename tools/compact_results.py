@@ -9,7 +9,7 @@ from typing import Any
 
 Record = dict[str, Any]
 
-FUSERS = ("last", "vote", "mean_pmf", "ema", "product", "wls", "ella", "pool", "reliable_pool", "dual_pool")
+FUSERS = ("last", "mean_pmf", "product", "wls", "ella", "pool", "dual_pool")
 LENGTHS = (1, 3, 10, 30)
 OOD_SCORES = ("fused entropy", "energy", "combined")
 METHODS = (
@@ -145,7 +145,8 @@ def _faults(record: Record) -> Record:
 
 
 def _with_machine(record: Record, *keys: str) -> Record:
-    machine = {key: record["machine"][key] for key in ("cpu", "cores")}
+    # the load says how far to trust a time
+    machine = {key: record["machine"][key] for key in ("cpu", "cores", "load") if key in record["machine"]}
     kept = {key: record[key] for key in keys if key in record}
     return {"version": record["version"], "machine": machine, **kept}
 

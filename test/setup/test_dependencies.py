@@ -15,7 +15,6 @@ ROSDEP_KEY = {
     "cv2": "python3-opencv",
     "matplotlib": "python3-matplotlib",
     "numpy": "python3-numpy",
-    "psutil": "python3-psutil",
     "rich": "python3-rich",
     "rosbags": "python3-rosbags-pip",
     "safetensors": None,
