@@ -86,6 +86,10 @@ def run(args: argparse.Namespace) -> int:
         overwrite=args.overwrite,
     )
     check_folder("--out", folder)
+    if args.device != "auto":  # a device that is not there is refused before earlier results are replaced
+        from lla_fusion_ros.classifier import choose_device
+
+        choose_device(args.device)
     with BagProgress("fusing") as progress:
         outcome = replay_to_folder(args.bag, bundle, folder, options, wanted, progress.report)
     if args.json:

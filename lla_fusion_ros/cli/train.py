@@ -8,15 +8,25 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lla_fusion_ros.cli.data_arguments import add_data_arguments, options_of
+from lla_fusion_ros.cli.data_arguments import add_data_arguments, options_of, tell_skipped
 from lla_fusion_ros.cli.words import decimals, numbers
 
+if TYPE_CHECKING:
+    from lla_fusion_ros.cli.training_progress import TrainingProgress
+    from lla_fusion_ros.datasets import TrackSet
+    from lla_fusion_ros.training.recipe import Recipe
+
 NAME = "train"
+# What --quick changes, where the user does not say otherwise.
+USUAL = {"members": 5, "epochs": 20, "draws": 2, "outlier_tracks": 360}
+QUICK = {"members": 2, "epochs": 5, "draws": 1, "outlier_tracks": 60}
+QUICK_CANDIDATES = ("pool", "reliable_pool")
 STEMS = ("stride", "pool")
 HELP = "train an ensemble on a data set, fit its posterior, calibrate everything, write a bundle"
 EXAMPLE = """\
+lla-fusion train --dataset folders --root crops --quick --out first.safetensors
 lla-fusion train --dataset signworld --members 5 --out my_signs.safetensors
 lla-fusion train --dataset gtsrb --root data/GTSRB --size 40 --epochs 20 --out gtsrb.safetensors
 lla-fusion train --dataset gtsrb --root data/GTSRB --size 40 --epochs 20 --out gtsrb.safetensors --resume
@@ -60,10 +70,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     network.add_argument(
         "--margin", type=float, default=0.1, help="boxes are grown by this much (%(default)s)"
     )
-    network.add_argument("--members", type=int, default=5, help="number of networks (%(default)s)")
+    network.add_argument("--members", type=int, help="number of networks (5; with --quick 2)")
     network.add_argument("--start", metavar="BUNDLE", help="begin from the networks of this bundle")
     how = parser.add_argument_group("training")
-    how.add_argument("--epochs", type=int, default=20, help="0 with --start: only calibrate (%(default)s)")
+    how.add_argument(
+        "--quick",
+        action="store_true",
+        help="a first bundle in a minute or two, to try everything with: fewer networks, images and epochs",
+    )
+    how.add_argument("--epochs", type=int, help="0 with --start: only calibrate (20; with --quick 5)")
     how.add_argument("--batch", type=int, default=128, help="crops per step (%(default)s)")
     how.add_argument("--learning-rate", type=float, default=3e-3, help="largest rate of Adam (%(default)s)")
     how.add_argument("--prior", type=float, default=1.0, help="precision of the L2 prior (%(default)s)")
@@ -102,8 +117,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--draws",
         type=int,
-        default=2,
-        help="degrade the validation tracks so often for calibration; more is steadier (%(default)s)",
+        help="degrade the validation tracks so often for calibration; more is steadier (2; with --quick 1)",
     )
     run.add_argument("--half-weights", action="store_true", help="store network weights in 16 bits")
     run.add_argument("--no-test", action="store_true", help="do not score the test tracks")
@@ -139,6 +153,8 @@ def run(args: argparse.Namespace) -> int:
             tracks = load_dataset(
                 args.dataset, args.root, progress.tracks, recipe.settings.size, **recipe.data_options
             )
+            tell_skipped(tracks)
+            _tell(progress, recipe, tracks)
             bundle = run_recipe(
                 recipe, tracks, device, folder, args.resume, report=progress.report, stage=progress.stage
             )
@@ -153,27 +169,51 @@ def run(args: argparse.Namespace) -> int:
     else:
         size = os.path.getsize(out) / 1e6
         print(f"{out}: {bundle.networks} networks, {bundle.classes} classes, {size:.1f} MB, {digest[:12]}")
+        if args.quick:
+            print("a quick first bundle, to try things with: train without --quick for one to rely on")
         print(f"default fuser {bundle.meta.default_fuser}; `lla-fusion info {out}` shows the scores")
     return 0
 
 
+def _tell(progress: TrainingProgress, recipe: Recipe, tracks: TrackSet) -> None:
+    """What was loaded, what to be careful about, and how much work it is."""
+    from lla_fusion_ros.calibration.assemble import calibration_work
+    from lla_fusion_ros.training.recipe import split_for
+    from lla_fusion_ros.training.summary import cautions, summary
+
+    splits, settings = split_for(recipe, tracks), recipe.settings
+    for line in summary(tracks, splits):
+        progress.tell(line)
+    for line in cautions(tracks, splits, settings):
+        progress.tell(f"caution: {line}")
+    crops = sum(len(track.frames) for track in splits.train.tracks)
+    work = calibration_work(splits, settings.members, recipe.calibration)
+    progress.expect(work, crops * settings.members * settings.epochs)
+
+
 def _recipe(args: argparse.Namespace, start: Any) -> Any:
     from lla_fusion_ros.calibration.assemble import CalibrationOptions
+    from lla_fusion_ros.calibration.choose import CANDIDATES
     from lla_fusion_ros.networks import Normalisation
     from lla_fusion_ros.training.recipe import Recipe
     from lla_fusion_ros.training.settings import TrainSettings
 
+    usual = QUICK if args.quick else USUAL
+    members, epochs, draws = (
+        usual[name] if getattr(args, name) is None else getattr(args, name)
+        for name in ("members", "epochs", "draws")
+    )
     if start is not None:  # what the networks were made for must stay as it is
         architecture, margin = start.meta.architecture, start.meta.crop_margin
         normalisation, members = start.normalisation(), start.networks
     else:
-        architecture, margin, members = _architecture(args), args.margin, args.members
+        architecture, margin = _architecture(args), args.margin
         normalisation = Normalisation(gray=architecture.get("image_channels") == 1)
     settings = TrainSettings(
         architecture=architecture,
         margin=margin,
         members=members,
-        epochs=args.epochs,
+        epochs=epochs,
         batch=args.batch,
         learning_rate=args.learning_rate,
         prior_precision=args.prior,
@@ -192,8 +232,10 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
     calibration = CalibrationOptions(
         cross=args.cross,
         half=args.half_weights,
-        draws=args.draws,
+        outliers=usual["outlier_tracks"],
+        draws=draws,
         test=not args.no_test,
+        candidates=QUICK_CANDIDATES if args.quick else CANDIDATES,
         seed=args.seed,
     )
     default = "0.8,0.2,0" if args.own_test else "0.7,0.15,0.15"
@@ -206,6 +248,7 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
         split_seed=args.split_seed,
         own_test=args.own_test,
         start=start,
+        quick=args.quick,
         data_options=options_of(args),
         command=shlex.join(["lla-fusion", *(word for word in sys.argv[1:] if word != "--resume")]),
     )

@@ -91,7 +91,7 @@ class Report(Protocol):
 def evaluate(
     bundle: Bundle, selection: Selection, options: Options, cache: Path, report: Report
 ) -> Evaluation:
-    """Score the bundle on the selection (METHOD 8).
+    """Score the bundle on the selection.
 
     In memory at a time: what the networks say of all draws of one regime, and everything that is made of
     it for CHUNK tracks; of the others only their scores.

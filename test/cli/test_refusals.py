@@ -53,6 +53,8 @@ REPLAY = ["replay", "drive", "--bundle", "tiny.safetensors"]
         ([*EVALUATE, "--plots", "file"], "--plots 'file'"),
         ([*REPLAY, "--out", "file"], "--out 'file'"),
         ([*REPLAY, "--truth", "drive.truth.json"], "not JSON"),
+        ([*REPLAY, "--device", "nonsense"], "nonsense"),
+        ([*REPLAY, "--fuser", "nonsense"], "nonsense"),
         (["reproduce", "mnist", "--root", "x", "--json", "nowhere/x.json"], "nowhere' of --json"),
         (["reproduce", "mnist", "--root", "x", "--plots", "file/figures"], "--plots 'file/figures'"),
         (["demo", "--out", "file"], "--out 'file'"),
