@@ -22,7 +22,7 @@ def share_one_heap() -> bool:
 def keep_freed_memory() -> bool:
     """Keep what is freed for the next array; for work on large arrays. False where libc has no say.
 
-    glibc asks the kernel for every large array and gives it back at once. Its pages are then cleared anew
+    glibc asks the kernel for every large array and gives it back at once. Its pages are then cleared again
     for each: more than half of the time of a fit over all validation tracks.
     """
     return _told((_M_MMAP_MAX, 0), (_M_TRIM_THRESHOLD, _NEVER))

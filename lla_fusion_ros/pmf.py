@@ -12,7 +12,6 @@ import numpy as np
 from scipy.special import ndtri, xlogy
 
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.products import constant, last_axis_sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +29,13 @@ class Cloud:
 
 def max_shift(logits: np.ndarray) -> np.ndarray:
     """Logits minus their largest (eq. shifted_softmax), so that networks become comparable."""
-    return logits - np.maximum.reduce(logits, axis=-1, keepdims=True)
+    return logits - logits.max(axis=-1, keepdims=True)
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
     """Eq. softmax_fm over the last axis, without overflow."""
     powers = np.exp(max_shift(logits))
-    return powers / last_axis_sum(powers)[..., None]
+    return powers / powers.sum(axis=-1, keepdims=True)
 
 
 def probit(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
@@ -46,12 +45,7 @@ def probit(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
     most probable class can change. 2 x [..., classes] -> [..., classes]
     """
     _check_gaussian(mean, variance)
-    return shifted_probit(max_shift(mean), variance)
-
-
-def shifted_probit(shifted: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """`probit` of numbers known to be finite, their mean max-shifted already."""
-    return softmax(shifted / np.sqrt(1.0 + np.pi / 8.0 * variance))
+    return softmax(max_shift(mean) / np.sqrt(1.0 + np.pi / 8.0 * variance))
 
 
 @lru_cache(maxsize=32)
@@ -114,7 +108,7 @@ def square_root(covariance: np.ndarray) -> np.ndarray:
 
 def entropy(pmf: np.ndarray) -> np.ndarray:
     """-sum p ln p in nats (eq. entropy_fm).  [..., classes] -> [...]"""
-    return xlogy(pmf, pmf).dot(constant(pmf.shape[-1], -1.0, pmf.dtype))
+    return -xlogy(pmf, pmf).sum(axis=-1)
 
 
 def mutual_information(cloud: Cloud) -> np.ndarray:

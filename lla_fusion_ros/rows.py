@@ -23,13 +23,6 @@ def add(first: State, second: State) -> State:
     return type(first)(*[a + b for a, b in zip(_arrays(first), _arrays(second), strict=True)])
 
 
-def place_of(rows: np.ndarray) -> np.ndarray | slice:
-    """Rows that follow each other as a slice: taking them is then no copy."""
-    if len(rows) == 0 or (np.diff(rows) != 1).any():
-        return rows
-    return slice(int(rows[0]), int(rows[0]) + len(rows))
-
-
 def take_rows(state: State, rows: np.ndarray | slice) -> State:
     """The state of some tracks; of a slice it is a view of the whole state."""
     return type(state)(*[array[rows] for array in _arrays(state)])

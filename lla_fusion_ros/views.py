@@ -16,13 +16,10 @@ class Views:
     Attributes:
         logits: g = W phi before the softmax.                        [tracks, networks, classes]
         features: last hidden layer with a 1 appended for the bias.  [tracks, networks, features]
-        variance: Laplace variance of each logit (eq. linearizeCov, its diagonal), or None where
-            nobody has asked for it yet.                             [tracks, networks, classes]
     """
 
     logits: np.ndarray
     features: np.ndarray
-    variance: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.logits)
@@ -37,28 +34,18 @@ class Views:
 
     def take(self, rows: np.ndarray | slice) -> Views:
         """The views of some of the tracks."""
-        variance = None if self.variance is None else self.variance[rows]
-        return Views(self.logits[rows], self.features[rows], variance)
+        return Views(self.logits[rows], self.features[rows])
 
     def check(self, networks: int, classes: int, features: int) -> None:
         """Refuse views that do not fit the ensemble or are not finite; the message names the cause."""
-        self.check_shapes(networks, classes, features)
-        self.check_finite()
-
-    def check_shapes(self, networks: int, classes: int, features: int) -> None:
-        """Refuse views that do not fit the ensemble."""
-        sizes = len(self.logits), networks
-        if self.logits.shape == (*sizes, classes) and self.features.shape == (*sizes, features):
-            return
         for name, array, last in (("logits", self.logits, classes), ("features", self.features, features)):
             if array.ndim != 3 or array.shape[1:] != (networks, last):
                 raise InputError(
                     f"views.{name} has shape {array.shape}, expected [tracks, {networks}, {last}]"
                 )
-        raise InputError(f"views has {len(self.logits)} rows of logits but {len(self.features)} of features")
-
-    def check_finite(self) -> None:
-        """Refuse views with NaN or infinity."""
-        for name, array in (("logits", self.logits), ("features", self.features)):
             if not np.isfinite(array).all():
                 raise InputError(f"views.{name} contains NaN or infinity")
+        if len(self.logits) != len(self.features):
+            raise InputError(
+                f"views has {len(self.logits)} rows of logits but {len(self.features)} of features"
+            )

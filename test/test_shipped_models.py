@@ -7,13 +7,14 @@ import pytest
 
 from lla_fusion_ros.bundle import load_bundle
 from lla_fusion_ros.calibration.collect import views_of_tracks
-from lla_fusion_ros.calibration.fusers import measure_tracks
+from lla_fusion_ros.calibration.fusers import fused_after
 from lla_fusion_ros.classifier import Classifier
 from lla_fusion_ros.datasets import load_dataset
 from lla_fusion_ros.datasets.belgium import CLASS_NAMES as BELGIUM_NAMES
 from lla_fusion_ros.datasets.gtsrb import CLASS_NAMES as GTSRB_NAMES
 from lla_fusion_ros.evaluation.ood import COMBINED, track_scores_after
 from lla_fusion_ros.fusion import fusers
+from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.metrics import auroc
 from lla_fusion_ros.signworld import CLASS_NAMES as SIGNWORLD_NAMES
 
@@ -55,8 +56,8 @@ def test_the_sign_world_bundle_knows_fresh_tracks_and_finds_strange_ones():
         Classifier(bundle, device="cpu"), tracks, bundle.input_size, bundle.crop_margin, ("clean",)
     )
     known = views.take(views.label >= 0)
-    measured = measure_tracks(bundle.posterior(), known)
-    pmf = measured.fused(bundle.fuser(), (6,))[6]
+    measured = flat_views(bundle.posterior(), known.logits, known.features)
+    pmf = fused_after(bundle.fuser(), known, measured, (6,))[6]
     assert (pmf.argmax(axis=1) == known.label).mean() >= 0.94
     score = track_scores_after(bundle.warning_model(), bundle.posterior(), views, (6,))[6][COMBINED]
     assert auroc(score, views.label < 0) > 0.95

@@ -7,11 +7,10 @@ from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.views import Views
 
 
-def views(tracks=4, networks=2, classes=3, features=5, variance=False):
+def views(tracks=4, networks=2, classes=3, features=5):
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(tracks, networks, classes))
-    spread = np.abs(logits) if variance else None
-    return Views(logits, rng.normal(size=(tracks, networks, features)), spread)
+    return Views(logits, rng.normal(size=(tracks, networks, features)))
 
 
 def test_views_know_their_axes():
@@ -21,13 +20,10 @@ def test_views_know_their_axes():
 
 
 def test_taking_rows_takes_them_everywhere():
-    some = views(variance=True)
+    some = views()
     part = some.take(np.array([2, 0]))
     np.testing.assert_array_equal(part.logits, some.logits[[2, 0]])
     np.testing.assert_array_equal(part.features, some.features[[2, 0]])
-    assert part.variance is not None and some.variance is not None
-    np.testing.assert_array_equal(part.variance, some.variance[[2, 0]])
-    assert views().take(slice(0, 1)).variance is None
 
 
 def test_no_tracks_are_fine():

@@ -13,11 +13,10 @@ from lla_fusion_ros import __version__
 from lla_fusion_ros.bundle import Bundle, BundleMeta, make_bundle
 from lla_fusion_ros.calibration.choose import CANDIDATES, FOLDS, Choice, choose_default
 from lla_fusion_ros.calibration.collect import REGIME_ORDER, border_of, views_of_crops
-from lla_fusion_ros.calibration.fusers import fit_fuser, fit_weight_prior, measure_tracks
+from lla_fusion_ros.calibration.fusers import fit_fuser, fit_weight_prior
 from lla_fusion_ros.calibration.laplace import fit_posterior
 from lla_fusion_ros.calibration.scores import score_tracks
 from lla_fusion_ros.calibration.temperature import fit_temperatures, scale_heads, scaled
-from lla_fusion_ros.calibration.trackviews import TrackViews, joined
 from lla_fusion_ros.calibration.workload import (
     CHOICE,
     FUSERS,
@@ -33,9 +32,11 @@ from lla_fusion_ros.datasets import CropSet, Splits, cut, degrade
 from lla_fusion_ros.datasets.outliers import outlier_tracks
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion import fusers
+from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.networks import Ensemble, Normalisation, SplitNetwork
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.posterior.tune import Tuning, tune
+from lla_fusion_ros.track_views import TrackViews, joined
 from lla_fusion_ros.views import Views
 from lla_fusion_ros.warnings.fit import fit_warnings
 
@@ -67,7 +68,7 @@ class CalibrationOptions:
     cross: also fit the covariance between networks; C^2 blocks make the file larger.
     half: store network weights in 16 bits.
     outliers: number of synthetic outlier tracks the warning model is fitted on.
-    draws: how often the validation tracks are degraded anew; more draws steady the fuser's fits.
+    draws: how often the validation tracks are degraded; more draws steady the fuser's fits.
     test: also score the test tracks.
     candidates: fusers that the default is chosen from.
     seed: of degradations, outliers and folds.
@@ -166,7 +167,7 @@ def _counted(
 
 
 def _classifier(trained: Trained) -> Callable[[np.ndarray], Views]:
-    """The networks as they are now; built anew after the heads were scaled."""
+    """The networks as they are now; built again after the heads were scaled."""
     ensemble = Ensemble(trained.members)
 
     def classify(crops: np.ndarray) -> Views:
@@ -211,15 +212,15 @@ def _one_third_each(crops: CropSet, seed: int) -> np.ndarray:
 
 
 def _fuser_values(
-    posterior: EnsemblePosterior, views: TrackViews, stage: Stage
+    posterior: EnsemblePosterior, tracks: TrackViews, stage: Stage
 ) -> tuple[dict[str, dict[str, Any]], float]:
     names = list(fusers())
     stage(FUSERS, 0, len(names))
-    tracks = measure_tracks(posterior, views)
-    weight_prior = fit_weight_prior(posterior, tracks)
+    views = flat_views(posterior, tracks.logits, tracks.features)
+    weight_prior = fit_weight_prior(tracks, views)
     values = {}
     for done, name in enumerate(names, 1):
-        values[name] = fit_fuser(name, posterior, tracks, weight_prior=weight_prior)
+        values[name] = fit_fuser(name, tracks, views, weight_prior)
         stage(FUSERS, done, len(names))
     return values, weight_prior
 

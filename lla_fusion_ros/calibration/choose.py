@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lla_fusion_ros.calibration.fusers import LENGTHS, MeasuredTracks, fit_fuser, measure_tracks
-from lla_fusion_ros.calibration.trackviews import TrackViews
+from lla_fusion_ros.calibration.fusers import fit_fuser, fused_after
 from lla_fusion_ros.fusion import make_fuser
+from lla_fusion_ros.fusion.along import flat_views
+from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.track_views import LENGTHS, TrackViews
 
 ENOUGH = 0.2  # of the tracks must be so long that a length has a say: a single long one decides nothing
-DECISIVE = (10, 20, 30)  # where there is something to fuse; at shorter lengths single frames decide the NLL
-# Each fit leaves an eighth of the objects out. With three folds it left out a third, and the fusers with many
-# numbers to fit were judged by what they learn from too few objects.
+# Where there is something to fuse; at shorter lengths single frames decide the NLL.
+DECISIVE = tuple(length for length in LENGTHS if length >= 10)
+# Each fit leaves an eighth of the objects out: with fewer folds the fusers with many numbers to fit would be
+# judged by what they learn from too few objects.
 FOLDS = 8
-# Wins whatever the validation tracks leave open. A few misread objects weigh so much in the NLL of some
-# hundred that cross-validation alone at times took another one, and on the test tracks this one was ahead
-# (docs/evidence.md).
-FAVOURITE = "dual_pool"
+TOLERANCE = 0.003  # of accuracy
 CANDIDATES = (
     "pool",
     "dual_pool",
@@ -31,6 +31,8 @@ CANDIDATES = (
     "wls_robust",
     "hybrid",
 )
+
+Fold = tuple[TrackViews, MeasuredViews]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,36 +65,33 @@ def choose_default(
     lengths: Sequence[int] = DECISIVE,
     folds: int = FOLDS,
     seed: int = 0,
-    tolerance: float = 0.003,
-    favourite: str = FAVOURITE,
+    tolerance: float = TOLERANCE,
     progress: Callable[[str], None] | None = None,
 ) -> Choice:
     """The candidate with the lowest NLL over all regimes and `lengths`, on objects it was not fitted on.
 
     Where hardly any track is so long, they are scored at the longest of LENGTHS that enough of them reach.
     Candidates whose accuracy is more than `tolerance`, and more than a standard error of the difference,
-    below the best are out: no calibration at the price of wrong classes. The `favourite` gives way only to
-    one whose NLL is ahead by more than a standard error. `standard_error` of the result tells how sure the
-    choice is.
+    below the best are out: no calibration at the price of wrong classes. `standard_error` of the result tells
+    how sure the choice is.
     """
     fold = folds_by_object(tracks, folds, seed)
-    measured = [
-        (
-            measure_tracks(posterior, tracks.take(fold != part)),
-            measure_tracks(posterior, tracks.take(fold == part)),
-        )
-        for part in range(folds)
-    ]
+
+    def part(rows: np.ndarray) -> Fold:
+        chosen = tracks.take(rows)
+        return chosen, flat_views(posterior, chosen.logits, chosen.features)
+
+    parts = [(part(fold != left_out), part(fold == left_out)) for left_out in range(folds)]
     chosen = decisive_lengths(tracks.steps, lengths)
     losses: dict[str, np.ndarray] = {}  # [objects]
     hits: dict[str, np.ndarray] = {}  # [objects]
     for name in candidates:
         if progress is not None:
             progress(name)
-        losses[name], hits[name] = _held_out(name, posterior, measured, weight_prior, chosen)
+        losses[name], hits[name] = _held_out(name, parts, weight_prior, chosen)
     nll = {name: float(values.mean()) for name, values in losses.items()}
     accuracy = {name: float(values.mean()) for name, values in hits.items()}
-    best = winner(losses, hits, tolerance, favourite)
+    best = winner(losses, hits, tolerance)
     errors = {name: _standard_error(losses[name] - losses[best]) for name in candidates}
     return Choice(best, nll, accuracy, errors)
 
@@ -103,20 +102,13 @@ def decisive_lengths(steps: np.ndarray, lengths: Sequence[int]) -> list[int]:
     return [length for length in reached if length in lengths] or reached[-1:]
 
 
-def winner(
-    losses: Mapping[str, np.ndarray], hits: Mapping[str, np.ndarray], tolerance: float, favourite: str
-) -> str:
+def winner(losses: Mapping[str, np.ndarray], hits: Mapping[str, np.ndarray], tolerance: float) -> str:
     """The rule of `choose_default`, on held-out losses and hits of the same objects.  name -> [objects]"""
     most_right = max(hits, key=lambda name: float(hits[name].mean()))
     # Among three hundred objects a tolerance alone may be less than one object.
     missed = {name: hits[most_right] - hits[name] for name in hits}
     sound = [name for name in losses if missed[name].mean() <= max(tolerance, _standard_error(missed[name]))]
-    best = min(sound, key=lambda name: float(losses[name].mean()))
-    if favourite in sound:
-        behind = losses[favourite] - losses[best]
-        if float(behind.mean()) <= _standard_error(behind):
-            return favourite
-    return best
+    return min(sound, key=lambda name: float(losses[name].mean()))
 
 
 def _standard_error(difference: np.ndarray) -> float:
@@ -124,21 +116,18 @@ def _standard_error(difference: np.ndarray) -> float:
 
 
 def _held_out(
-    name: str,
-    posterior: EnsemblePosterior,
-    folds: Sequence[tuple[MeasuredTracks, MeasuredTracks]],
-    weight_prior: float | None,
-    lengths: Sequence[int],
+    name: str, folds: Sequence[tuple[Fold, Fold]], weight_prior: float | None, lengths: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean loss of every object while its fold was left out, and how often it was right.  [objects] both"""
     losses, hits, sources = [], [], []
-    for inside, outside in folds:
-        fuser = make_fuser(name, posterior, fit_fuser(name, posterior, inside, LENGTHS, weight_prior))
-        for length, pmf in outside.fused(fuser, lengths).items():
-            label = outside.labels(length)
-            losses.append(-np.log(np.maximum(pmf[np.arange(len(label)), label], 1e-12)))
-            hits.append(pmf.argmax(axis=1) == label)
-            sources.append(outside.tracks.source[outside.tracks.steps >= length])
+    for (inside, inside_views), (outside, outside_views) in folds:
+        values = fit_fuser(name, inside, inside_views, weight_prior)
+        fuser = make_fuser(name, inside_views.posterior, values)
+        for length, pmf in fused_after(fuser, outside, outside_views, lengths).items():
+            long = outside.reaching(length)
+            losses.append(-np.log(np.maximum(pmf[np.arange(len(long)), long.label], 1e-12)))
+            hits.append(pmf.argmax(axis=1) == long.label)
+            sources.append(long.source)
     _, of_row = np.unique(np.concatenate(sources), return_inverse=True)
     rows = np.bincount(of_row)
     return (

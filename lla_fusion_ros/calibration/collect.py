@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lla_fusion_ros.calibration.trackviews import TrackViews, joined
 from lla_fusion_ros.datasets import CropSet, Regime, TrackSet, cut, degrade
+from lla_fusion_ros.track_views import TrackViews, joined
 from lla_fusion_ros.views import Views
 
 LONGEST = 50  # views of a track that calibration looks at

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.calibration.fusers import LENGTHS, measure_tracks
-from lla_fusion_ros.calibration.trackviews import TrackViews
+from lla_fusion_ros.calibration.fusers import fused_after
+from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.metrics import accuracy, bootstrap_interval, ece, nll
+from lla_fusion_ros.track_views import TrackViews
 
 
 def score_tracks(bundle: Bundle, tracks: TrackViews, seed: int = 0) -> dict[str, Any]:
@@ -20,13 +21,14 @@ def score_tracks(bundle: Bundle, tracks: TrackViews, seed: int = 0) -> dict[str,
     posterior = bundle.posterior()
     records, single = [], {}
     for regime in dict.fromkeys(tracks.regime.tolist()):
-        measured = measure_tracks(posterior, tracks.take(tracks.regime == regime))
-        right = right_frames(measured.views.mean_pmf, measured.tracks)
-        single[regime] = float(right.sum() / measured.tracks.steps.sum())
-        for length, pmf in measured.fused(bundle.fuser(), LENGTHS).items():
-            label = measured.labels(length)
+        part = tracks.take(tracks.regime == regime)
+        views = flat_views(posterior, part.logits, part.features)
+        right = right_frames(views.mean_pmf, part)
+        single[regime] = float(right.sum() / part.steps.sum())
+        for length, pmf in fused_after(bundle.fuser(), part, views).items():
+            long = part.reaching(length)
+            label, source = long.label, long.source
             hits = (pmf.argmax(axis=1) == label).astype(float)
-            source = measured.tracks.source[measured.tracks.steps >= length]
             records.append(
                 {
                     "regime": regime,
@@ -43,6 +45,5 @@ def score_tracks(bundle: Bundle, tracks: TrackViews, seed: int = 0) -> dict[str,
 
 def right_frames(mean_pmf: np.ndarray, tracks: TrackViews) -> np.ndarray:
     """In how many of its frames each track is right, every frame alone.  [tracks * steps, m] -> [tracks]"""
-    steps = tracks.logits.shape[1]
-    right = mean_pmf.argmax(axis=1).reshape(-1, steps) == tracks.label[:, None]
-    return (right & (np.arange(steps) < tracks.steps[:, None])).sum(axis=1)
+    right = mean_pmf.argmax(axis=1).reshape(-1, tracks.longest) == tracks.label[:, None]
+    return (right & tracks.real).sum(axis=1)

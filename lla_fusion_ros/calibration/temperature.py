@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from lla_fusion_ros.calibration.trackviews import TrackViews
 from lla_fusion_ros.networks import SplitNetwork
 from lla_fusion_ros.temperature import fit_temperature
+from lla_fusion_ros.track_views import TrackViews
 
 
 def fit_temperatures(tracks: TrackViews) -> list[float]:

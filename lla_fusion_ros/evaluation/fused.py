@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lla_fusion_ros.calibration import TrackViews
 from lla_fusion_ros.fusion.along import pmf_along
 from lla_fusion_ros.fusion.base import Fuser, SumFuser
 from lla_fusion_ros.fusion.measure import MeasuredViews
+from lla_fusion_ros.track_views import TrackViews
 
 # Tracks at a time. Of a view's numbers, fusers and warnings make dozens of arrays in double precision, and
 # `wls` holds a factor per class and network: some hundred megabytes for so many tracks.

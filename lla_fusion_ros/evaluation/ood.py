@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from lla_fusion_ros.calibration import TrackViews
 from lla_fusion_ros.evaluation.fused import CHUNK
 from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.metrics import aupr, auroc, fpr95
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.track_views import TrackViews
 from lla_fusion_ros.warnings.model import SCORES, WarningModel
 from lla_fusion_ros.warnings.scores import score_table, weak_posterior
 from lla_fusion_ros.warnings.state import Sums
@@ -24,7 +24,11 @@ def track_scores_after(
     model: WarningModel, posterior: EnsemblePosterior, tracks: TrackViews, lengths: Sequence[int]
 ) -> dict[int, dict[str, np.ndarray]]:
     """Every out-of-distribution score after L views, larger is stranger.   L -> score -> [tracks]"""
-    parts = [_scores_after(model, posterior, chunk, lengths) for chunk in tracks.chunks(CHUNK)]
+    weak = weak_posterior(posterior)
+    parts = []
+    for chunk in tracks.chunks(CHUNK):
+        each = Sums.of(flat_views(posterior, chunk.logits, chunk.features))
+        parts.append(_scores_after(model, weak, each, chunk, lengths))
     return {
         length: {name: np.concatenate([part[length][name] for part in parts]) for name in parts[0][length]}
         for length in lengths
@@ -32,11 +36,9 @@ def track_scores_after(
 
 
 def _scores_after(
-    model: WarningModel, posterior: EnsemblePosterior, tracks: TrackViews, lengths: Sequence[int]
+    model: WarningModel, weak: EnsemblePosterior, each: Sums, tracks: TrackViews, lengths: Sequence[int]
 ) -> dict[int, dict[str, np.ndarray]]:
-    steps = tracks.logits.shape[1]
-    weak = weak_posterior(posterior)
-    each = Sums.of(flat_views(posterior, tracks.logits, tracks.features))
+    steps = tracks.longest
     result = {}
     for length in lengths:
         used = np.arange(steps) < np.minimum(length, tracks.steps)[:, None]  # [tracks, steps]

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.calibration import TrackViews
 from lla_fusion_ros.calibration.collect import views_of_tracks
 from lla_fusion_ros.datasets import Regime, TrackSet
 from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.track_views import TrackViews
 
 _VERSION = 1  # raised when the same key would give other arrays, for instance after a change to `degrade`
 

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.calibration import TrackViews, stacked
 from lla_fusion_ros.calibration.scores import right_frames
 from lla_fusion_ros.datasets import REGIMES, Regime, TrackSet
 from lla_fusion_ros.errors import InputError, unknown_name
@@ -33,8 +32,8 @@ from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.pmf import entropy
+from lla_fusion_ros.track_views import LENGTHS, TrackViews, stacked
 
-LENGTHS = (1, 3, 5, 10, 20, 30)
 FUSED_ENTROPY = "fused entropy"  # the paper's score, of the default fuser's pmf
 
 Key = tuple[str, str, int, int]  # fuser, regime, C, L

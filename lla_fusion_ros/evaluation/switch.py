@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from lla_fusion_ros.calibration import TrackViews
 from lla_fusion_ros.evaluation.fused import CHUNK
 from lla_fusion_ros.fusion.measure import measured
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.track_views import TrackViews
 from lla_fusion_ros.warnings.contradiction import evidence
 from lla_fusion_ros.warnings.model import WarningModel
 from lla_fusion_ros.warnings.scores import contradiction_p_values

@@ -1,4 +1,8 @@
-"""The fusers: many views of one object in, one class distribution out. One file each; see docs/fusers.md."""
+"""The fusers: many views of one object in, one class distribution out.
+
+One fuser is one file: state, formula, fit. `base` says what a fuser is, `measure` what a view tells about
+itself, `learn` fits by gradient, `along` fuses whole tracks. May import `posterior` and the types below it.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,18 @@ from inspect import isclass
 from pkgutil import iter_modules
 
 from lla_fusion_ros.errors import InputError, unknown_name
-from lla_fusion_ros.fusion.base import BaseFuser, Fuser, Values
+from lla_fusion_ros.fusion.base import Fuser, Values
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
 
 @lru_cache(maxsize=1)
-def fusers() -> dict[str, type[BaseFuser]]:
+def fusers() -> dict[str, type[Fuser]]:
     """Every fuser by name: the classes with a `name` in the files of this folder."""
-    found: dict[str, type[BaseFuser]] = {}
+    found: dict[str, type[Fuser]] = {}
     for info in iter_modules(__path__):
         module = import_module(f"{__name__}.{info.name}")
         for thing in vars(module).values():
-            if isclass(thing) and issubclass(thing, BaseFuser) and thing.__module__ == module.__name__:
+            if isclass(thing) and issubclass(thing, Fuser) and thing.__module__ == module.__name__:
                 name = getattr(thing, "name", None)
                 if name is not None:
                     found[name] = thing
@@ -33,4 +37,4 @@ def make_fuser(
     kinds = fusers()
     if name not in kinds:
         raise InputError(unknown_name("fuser", name, kinds))
-    return kinds[name](posterior, values, window)  # type: ignore[return-value]
+    return kinds[name](posterior, values, window)

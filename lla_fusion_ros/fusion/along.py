@@ -15,24 +15,15 @@ from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.views import Views
 
 
-def flat_views(
-    posterior: EnsemblePosterior, logits: np.ndarray, features: np.ndarray, variance: np.ndarray | None = None
-) -> MeasuredViews:
+def flat_views(posterior: EnsemblePosterior, logits: np.ndarray, features: np.ndarray) -> MeasuredViews:
     """All views of many tracks as one batch; keep it, so that entropies and variances are computed once.
 
-    [tracks, steps, networks, classes or features] -> [tracks * steps, networks, ...]
+    2 x [tracks, steps, networks, ...] -> [tracks * steps, networks, ...]
     """
-
-    def flat(array: np.ndarray) -> np.ndarray:
-        return array.reshape(-1, *array.shape[2:])
-
-    views = Views(flat(logits), flat(features), None if variance is None else flat(variance))
-    return measured(views, posterior)
+    return measured(Views(*(a.reshape(-1, *a.shape[2:]) for a in (logits, features))), posterior)
 
 
-def pmf_along(
-    fuser: Fuser | SumFuser, views: Views, steps: int, lengths: Sequence[int] | None = None
-) -> np.ndarray:
+def pmf_along(fuser: Fuser, views: Views, steps: int, lengths: Sequence[int] | None = None) -> np.ndarray:
     """The fused pmf after 1 ... `steps` views of each track, or only after the numbers in `lengths`.
 
     A sum fuser costs one contribution per view and one cumulative sum; the others run step by step.
@@ -44,7 +35,7 @@ def pmf_along(
     after = list(range(1, steps + 1)) if lengths is None else list(lengths)
     if isinstance(fuser, SumFuser):
         sums = running_sums(fuser.contribution(fuser.measured(views)), tracks, steps, after)
-        return fuser.predict(sums).reshape(tracks, len(after), -1)  # type: ignore[attr-defined]
+        return fuser.predict(sums).reshape(tracks, len(after), -1)
     state = fuser.initial(tracks)
     pmfs = {}
     for step in range(max(after)):

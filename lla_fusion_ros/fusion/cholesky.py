@@ -24,7 +24,7 @@ def forward_solve(factor: np.ndarray, right: np.ndarray) -> np.ndarray:
 def append_row(
     factor: np.ndarray, covariance: np.ndarray, own: np.ndarray, row: np.ndarray, tolerance: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Write one more row into each track's factor, in place (METHOD 3).
+    """Write one more row into each track's factor, in place.
 
         l = L^-1 k,   delta = sqrt(s - l^T l)
 

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.fusion.base import SMALLEST, FitTracks, Scalar, SumFuser, Value, Values
+from lla_fusion_ros.fusion.arrays import Array, exp, log, ones_like, softmax
+from lla_fusion_ros.fusion.base import FLOOR, SMALLEST, Scalar, Value, Values, growth
+from lla_fusion_ros.fusion.learn import Free
 from lla_fusion_ros.fusion.measure import MeasuredViews
-from lla_fusion_ros.fusion.pool import FLOOR
-from lla_fusion_ros.fusion.quality import quality
-from lla_fusion_ros.fusion.reliability import LARGEST_LOG_WEIGHT, SIGNS
-from lla_fusion_ros.pmf import max_shift
+from lla_fusion_ros.fusion.quality import (
+    BY_ENTROPY,
+    LARGEST_LOG_WEIGHT,
+    QUALITY_FEATURES,
+    RIDGE,
+    VARIANCE_PRIOR,
+    QualityFuser,
+    quality_features,
+)
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.products import last_axis_sum, weighted_sum
+from lla_fusion_ros.track_views import TrackViews
 
 MOST_RARITY = 10.0  # logits that a class of standard rarity may gain or lose
 LARGEST_TRUST = 3.0  # no view speaks for a pool more than e^3 times as sure, or as unsure, as a standard one
-# Constants that meet the columns of a state are tables of one row: of one track, numpy need not broadcast.
-MOST_LEARNED = np.array([[LARGEST_LOG_WEIGHT, LARGEST_LOG_WEIGHT, LARGEST_TRUST]])
-LEAST_LEARNED = -MOST_LEARNED
-FIRST_CLASS = 4  # the column of TwoSums where the sums over classes begin
-FEWEST = np.array([[1.0, SMALLEST, SMALLEST]])  # views and weights of a track that has seen nothing
+MOST_LAPSE = 0.5
+# The two pools can trade their corrections for rarity against each other; this keeps both near nothing.
+RARITY_RIDGE = 3e-4
+ENTROPY, VARIANCE = QUALITY_FEATURES.index("entropy"), QUALITY_FEATURES.index("log_variance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,45 +36,30 @@ class TwoSums:
     """The state of two weighted means that run over the same views.
 
     Attributes:
-        sums: a row for each track, in this order:                              [tracks, 4 + 2 classes]
-            the number of views L; sums of the linear weights, of the log-linear weights, of the linear
-            weight times the trust in the view; of the linear weight times pmf; of the log-linear weight
-            times logits.
+        count: L, the number of views.                                  [tracks]
+        linear, log: sums of the linear and of the log-linear weights.  [tracks]
+        trust: sum of linear weight times trust in the view.            [tracks]
+        pmf: sum of linear weight times pmf.                            [tracks, classes]
+        logits: sum of log-linear weight times logits.                  [tracks, classes]
     """
 
-    sums: np.ndarray
-
-    @classmethod
-    def zeros(cls, tracks: int, classes: int) -> TwoSums:
-        return cls(np.zeros((tracks, FIRST_CLASS + 2 * classes)))
-
-    @property
-    def weights(self) -> np.ndarray:
-        """Sums of the linear and of the log-linear weights.  [tracks, 2]"""
-        return self.sums[:, 1:3]
-
-    @property
-    def trust(self) -> np.ndarray:
-        """Sum of the linear weight times the trust in the view.  [tracks]"""
-        return self.sums[:, 3]
-
-    @property
-    def pools(self) -> np.ndarray:
-        """Sums of weight times pmf, of weight times logits.  [tracks, 2, classes]"""
-        tracks, columns = self.sums.shape
-        return self.sums[:, FIRST_CLASS:].reshape(tracks, 2, (columns - FIRST_CLASS) // 2)
+    count: Array
+    linear: Array
+    log: Array
+    trust: Array
+    pmf: Array
+    logits: Array
 
 
-class DualPool(SumFuser):
+class DualPool(QualityFuser):
     """q = softmax(s e^g L^alpha / T + r (sum v_t)^a e^-b),  pmf = (1 - lapse) q + lapse softmax(spread ln q).
 
     s = ln(sum w_t p_t / sum w_t) is the linear pool of `reliable_pool`, r = sum v_t zc_t / sum v_t the
     log-linear one of `reliability`, with w_t = exp(linear_theta . f_t), v_t = exp(log_theta . f_t) and f_t
-    the standardised signs of quality, the Laplace variance (eq. linearizeCov, under a small prior) among
-    them. The linear pool is robust against a confident wrong view, the log-linear one uses what every view
-    rules out; fitted together, each leaves to the other what that does better. g = sum w_t g_t / sum w_t with
-    g_t = trust . f_t is the trust in the track: the same pool is surer where the views that made it are good
-    ones.
+    the standardised quality features. The linear pool is robust against a confident wrong view, the
+    log-linear one uses what every view rules out; fitted together, each leaves to the other what that does
+    better. g = sum w_t g_t / sum w_t with g_t = trust . f_t is the trust in the track: the same pool is surer
+    where the views that made it are good ones.
 
     Both pools take views corrected for the rarity rho of the classes (`EnsemblePosterior.rarity`):
     p_t = softmax(z_t / T_v + linear_rarity rho) and zc_t = z_t + log_rarity rho, centred. In bad frames
@@ -77,8 +68,7 @@ class DualPool(SumFuser):
 
     `lapse` is the share of objects that the networks misread as a whole, in every view alike: further views
     of the same object cannot make the fused class surer than that. Its fit is never below half an
-    object (Jeffreys), however well the validation tracks went. Cost O(C(D + M)) per view beside the
-    variance of the top class, state O(M).
+    object (Jeffreys), however well the validation tracks went. Cost O(C(D + M)) per view, state O(M).
     """
 
     name = "dual_pool"
@@ -88,82 +78,101 @@ class DualPool(SumFuser):
         "view_temperature": Scalar(1.0, 0.1, 20.0, log=True),
         "a": Scalar(0.3, 0.0, 1.0),
         "b": Scalar(0.7, -4.0, 4.0),
-        "lapse": Scalar(0.003, 0.0, 0.5),
+        "lapse": Scalar(0.003, 0.0, MOST_LAPSE),
         "spread": Scalar(0.3, 0.0, 1.0),
         "linear_rarity": Scalar(0.0, -MOST_RARITY, MOST_RARITY),
         "log_rarity": Scalar(0.0, -MOST_RARITY, MOST_RARITY),
     }
-    options = {"prior": Scalar(1.0, 1e-6, 1e4, log=True)}  # of the Laplace variance among the signs
-    vectors = (
-        "linear_theta",
-        "log_theta",
-        "trust",
-        "center",
-        "scale",
-    )  # one entry per sign, in the order of SIGNS
+    options = {"prior": Scalar(VARIANCE_PRIOR, 1e-6, 1e4, log=True)}  # of the variance among the features
+    vectors = ("linear_theta", "log_theta", "trust", "center", "scale")  # in the order of QUALITY_FEATURES
 
     def __init__(self, posterior: EnsemblePosterior, values: Values | None = None, window: int = 30) -> None:
         super().__init__(posterior, values, window)
-        by_entropy = np.where(np.array(SIGNS) == "entropy", -1.0, 0.0)  # nothing fitted: exp(-H)
-        center = self._vector("center", np.zeros(len(SIGNS)))
-        scale = self._vector("scale", np.ones(len(SIGNS)))
-        if not (scale > 0).all():
-            raise InputError(f"value 'scale' of fuser '{self.name}' must be positive")
-        thetas = [self._vector(key, by_entropy) for key in ("linear_theta", "log_theta")]
-        thetas.append(self._vector("trust", np.zeros(len(SIGNS))))
-        self._slope = np.stack(thetas, axis=1) / scale[:, None]  # [signs, 3]
-        self._offset = center[None] @ self._slope  # [1, 3]
-        value = self.value
-        # What a track's numbers of views and weights make of its scores: powers of them, added as logarithms.
-        self._powers = np.array([[value["alpha"], 0.0], [0.0, 0.0], [0.0, value["a"] - 1.0]])
-        self._scale = np.array([[-np.log(value["temperature"]), -value["b"]]])
-        self._spreads = np.array([[1.0], [value["spread"]]])
-        self._shares = np.array([1.0 - value["lapse"], value["lapse"]])
-        self._linear_benefit, self._log_benefit = (
-            value[key] * posterior.rarity if value[key] else None for key in ("linear_rarity", "log_rarity")
-        )  # [classes]
-
-    def _vector(self, key: str, default: np.ndarray) -> np.ndarray:
-        vector = self.vector.get(key, default)
-        if len(vector) != len(SIGNS):
-            raise InputError(
-                f"value '{key}' of fuser '{self.name}' has {len(vector)} entries, not {len(SIGNS)}"
-            )
-        return vector
-
-    @classmethod
-    def fit(cls, posterior: EnsemblePosterior, tracks: FitTracks) -> dict[str, Value]:
-        """Learn everything at once on validation tracks (least NLL)."""
-        from lla_fusion_ros.fusion.fitting.dual_pool import fit_dual_pool  # torch only where fitted
-
-        return fit_dual_pool(posterior, tracks)
+        self.value.setdefault("linear_theta", np.array(BY_ENTROPY))
+        self.value.setdefault("log_theta", np.array(BY_ENTROPY))
+        self.value.setdefault("trust", np.zeros(len(QUALITY_FEATURES)))
 
     def initial(self, tracks: int) -> TwoSums:
-        return TwoSums.zeros(tracks, self.posterior.classes)
+        one, classes = np.zeros(tracks), np.zeros((tracks, self.posterior.classes))
+        return TwoSums(one, one.copy(), one.copy(), one.copy(), classes, classes.copy())
 
-    def contribution(self, views: MeasuredViews) -> TwoSums:
-        learned = quality(views, SIGNS, self.value["prior"]).dot(self._slope) - self._offset  # [t, 3]
-        learned = np.minimum(np.maximum(learned, LEAST_LEARNED), MOST_LEARNED)
-        state = TwoSums(np.empty((len(views), FIRST_CLASS + 2 * self.posterior.classes)))
-        state.sums[:, 0] = 1.0
-        weights = np.exp(learned[:, :2], out=state.weights)
-        np.multiply(learned[:, 2], weights[:, 0], out=state.trust)
-        pools = state.pools
-        pmf = views.tempered_pmf(self.value["view_temperature"], self._linear_benefit)
-        np.multiply(weights[:, :1], pmf, out=pools[:, 0])
-        logits = views.mean_centred if self._log_benefit is None else views.mean_centred + self._log_benefit
-        np.multiply(weights[:, 1:], logits, out=pools[:, 1])
-        return state
+    def inputs(self, views: MeasuredViews) -> tuple[np.ndarray, ...]:
+        # The fit leaves the variance out, as it adds nothing beside the rarity; a bundle may still weigh it.
+        weighed = any(self.value[key][VARIANCE] for key in ("linear_theta", "log_theta", "trust"))
+        features = quality_features(views, self.value["prior"], variance=weighed)
+        return features, views.shifted, views.mean_centred, self.posterior.rarity
 
-    def predict(self, state: TwoSums) -> np.ndarray:
-        totals = np.maximum(state.sums[:, :3], FEWEST)  # views, linear weights, log-linear weights
-        exponents = np.log(totals).dot(self._powers) + self._scale
-        exponents[:, 0] += state.trust / totals[:, 1]
-        factors = np.exp(exponents)  # e^g L^alpha / T, (sum v)^(a - 1) e^-b
-        pools = state.pools.copy()
-        linear = pools[:, 0]
-        np.log(np.maximum(linear / totals[:, 1:2], FLOOR), out=linear)
-        scores = weighted_sum(factors, pools)
-        # softmax of the scores and of spread times them, in one go: both have their largest at 0
-        powers = np.exp(self._spreads * max_shift(scores)[:, None])  # [t, 2, m]
-        return weighted_sum(self._shares / last_axis_sum(powers), powers)
+    def sums(self, features: Array, shifted: Array, centred: Array, rarity: Array) -> TwoSums:
+        v = self.value
+        standard = (features - v["center"]) / v["scale"]  # [t, features]
+        linear = exp((standard @ v["linear_theta"]).clip(-LARGEST_LOG_WEIGHT, LARGEST_LOG_WEIGHT))
+        log_linear = exp((standard @ v["log_theta"]).clip(-LARGEST_LOG_WEIGHT, LARGEST_LOG_WEIGHT))
+        trust = (standard @ v["trust"]).clip(-LARGEST_TRUST, LARGEST_TRUST)
+        pmf = softmax(shifted / v["view_temperature"] + v["linear_rarity"] * rarity).mean(axis=1)
+        logits = centred + v["log_rarity"] * rarity
+        return TwoSums(
+            count=ones_like(linear),
+            linear=linear,
+            log=log_linear,
+            trust=linear * trust,
+            pmf=linear[:, None] * pmf,
+            logits=log_linear[:, None] * logits,
+        )
+
+    def predict(self, state: TwoSums) -> Array:
+        v = self.value
+        linear, log_linear = state.linear.clip(min=SMALLEST), state.log.clip(min=SMALLEST)
+        pooled = log((state.pmf / linear[:, None]).clip(min=FLOOR))
+        surer = growth(state.count, v["alpha"], v["temperature"]) * exp(state.trust / linear)[:, None]
+        adding = (log_linear ** (v["a"] - 1.0) * exp(-v["b"]))[:, None]
+        scores = pooled * surer + state.logits * adding
+        return (1.0 - v["lapse"]) * softmax(scores) + v["lapse"] * softmax(v["spread"] * scores)
+
+    @classmethod
+    def fit(cls, posterior: EnsemblePosterior, tracks: TrackViews) -> dict[str, Value]:
+        """Learn everything at once on validation tracks.
+
+        The ridge spares the entropy of the linear pool: what it shrinks towards is `pool` times a mean of
+        logits.
+        """
+        fuser, inputs = cls.standardised(posterior, tracks)
+        least = least_lapse(tracks.objects)
+
+        def values(free: Free) -> dict[str, Any]:
+            lapse, spread = free["tail"].sigmoid()
+            temperature, view_temperature = free["log_temperatures"].unbind()
+            linear_rarity, log_rarity = free["rarities"].clip(-MOST_RARITY, MOST_RARITY)
+            return {
+                "linear_theta": free["thetas"][0],
+                "log_theta": free["thetas"][1],
+                "trust": free["thetas"][2],
+                "alpha": free["alpha"].clip(0.0, 1.0),
+                "temperature": cls.within_bounds("temperature", temperature),
+                "view_temperature": cls.within_bounds("view_temperature", view_temperature),
+                "a": free["a"].clip(0.0, 1.0),
+                "b": free["b"].clip(-4.0, 4.0),
+                "lapse": least + (MOST_LAPSE - least) * lapse,
+                "spread": spread,
+                "linear_rarity": linear_rarity,
+                "log_rarity": log_rarity,
+            }
+
+        def penalty(free: Free) -> Any:
+            squares = (free["thetas"] ** 2).sum() - free["thetas"][0, ENTROPY] ** 2
+            return RIDGE * squares + RARITY_RIDGE * (free["rarities"] ** 2).sum()
+
+        start = {
+            "thetas": [BY_ENTROPY, [0.0] * len(QUALITY_FEATURES), [0.0] * len(QUALITY_FEATURES)],
+            "alpha": 0.1,
+            "log_temperatures": [0.7, 0.0],
+            "a": 0.3,
+            "b": 0.7,
+            "rarities": [0.0, 0.0],
+            "tail": [-5.0, -1.0],  # logits of lapse and spread
+        }
+        return fuser.learn(inputs, tracks, start, values, penalty, iterations=60)
+
+
+def least_lapse(objects: int) -> float:
+    """The share of misread objects that so many well-read ones leave probable: half an object (Jeffreys)."""
+    return 0.5 / (objects + 1)

@@ -5,12 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import minimize
 
-from lla_fusion_ros.fusion.base import SMALLEST, FitTracks, Scalar, SumFuser, Value, Values
-from lla_fusion_ros.fusion.log_linear import network_weights
+from lla_fusion_ros.fusion.along import flat_views, running_sums
+from lla_fusion_ros.fusion.base import SMALLEST, Scalar, SumFuser, Value, Values
+from lla_fusion_ros.fusion.learn import chance_of_an_error, scored_pairs, smoothed_nll
 from lla_fusion_ros.fusion.measure import MeasuredViews
-from lla_fusion_ros.pmf import monte_carlo, probit
+from lla_fusion_ros.pmf import monte_carlo, probit, softmax
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.rows import take_rows
+from lla_fusion_ros.track_views import TrackViews
+
+MOST_TRACKS = 200  # to fit on: a prediction costs O(CMD^2), and a handful of coefficients needs no more
+RIDGE = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +38,8 @@ class EllaState:
 class Ella(SumFuser):
     """z = sum_lc w_lc z_lc with sum w = 1 (eq. multimodality): jointly Gaussian views make one Gaussian.
 
-    Its mean is sum w_lc g_lc, its variance sum_c phi_c^T A_cm^-1 phi_c with phi_c = sum_l w_lc phi_lc
-    (METHOD 3), plus the cross terms where the posterior has them: two running sums are exact. Weights
+    Its mean is sum w_lc g_lc, its variance sum_c phi_c^T A_cm^-1 phi_c with phi_c = sum_l w_lc phi_lc,
+    plus the cross terms where the posterior has them: two running sums are exact. Weights
     w_lc ~ w_c exp(-gamma H_lc) V_lc^-delta, H_lc the entropy and V_lc the mean variance of the view:
     equal as printed (nothing set), by inverse covariance (delta = 1), or learned (`fit`).
     Cost O(C(D + M)) per view and O(CMD^2) per prediction, state O(C(D + M)).
@@ -45,14 +52,7 @@ class Ella(SumFuser):
 
     def __init__(self, posterior: EnsemblePosterior, values: Values | None = None, window: int = 30) -> None:
         super().__init__(posterior, values, window)
-        self.weights = network_weights(self.name, self.vector.get("weights"), posterior.networks)
-
-    @classmethod
-    def fit(cls, posterior: EnsemblePosterior, tracks: FitTracks) -> dict[str, Value]:
-        """Learn the weights of networks, entropy and variance on validation tracks (least NLL)."""
-        from lla_fusion_ros.fusion.fitting.ella import fit_ella  # torch only where something is fitted
-
-        return fit_ella(posterior, tracks)
+        self.weights = self.network_weights()
 
     def initial(self, tracks: int) -> EllaState:
         p = self.posterior
@@ -61,15 +61,13 @@ class Ella(SumFuser):
         )
 
     def contribution(self, views: MeasuredViews) -> EllaState:
-        weight = np.broadcast_to(self.weights, (len(views), self.posterior.networks))  # [t, c]
-        if self.value["gamma"]:
-            weight = weight * np.exp(-self.value["gamma"] * views.network_entropy)
-        if self.value["delta"]:
+        weight = self.weights * np.exp(-self.value["gamma"] * views.network_entropy)  # [t, c]
+        if self.value["delta"]:  # the variance of every class costs O(CMD^2)
             variance = np.maximum(views.laplace_variance.mean(axis=-1), 1e-12)
             weight = weight * variance ** -self.value["delta"]
         return EllaState(
             weight.sum(axis=1),
-            np.einsum("tc,tcm->tm", weight, views.centred),
+            (weight[..., None] * views.centred).sum(axis=1),
             weight[..., None] * views.bounded_features,
         )
 
@@ -78,7 +76,7 @@ class Ella(SumFuser):
         total = np.maximum(state.weight, SMALLEST)
         features = state.features / total[:, None, None]
         if self.posterior.cross is None:
-            variance = np.add.reduce(self.posterior.single_variance(features), axis=1, dtype=np.float64)
+            variance = self.posterior.single_variance(features).sum(axis=1, dtype=np.float64)
         else:
             variance = self.posterior.covariance(features, features).sum(axis=(1, 2))
         return state.logits / total[:, None], np.maximum(variance, 0.0)
@@ -87,3 +85,33 @@ class Ella(SumFuser):
         mean, variance = self.gaussian(state)
         samples = int(self.value["samples"])
         return monte_carlo(mean, variance, samples).pmf if samples else probit(mean, variance)
+
+    @classmethod
+    def fit(cls, posterior: EnsemblePosterior, tracks: TrackViews) -> dict[str, Value]:
+        """Least NLL over the weights of networks, entropy and variance; future work in the paper."""
+        known = np.random.default_rng(0).permutation(np.flatnonzero(tracks.label >= 0))
+        tracks = tracks.take(known[:MOST_TRACKS])
+        # networks as independent: the cross terms cost C times as much, and hardly move the weights
+        views = flat_views(posterior.independent(), tracks.logits, tracks.features)
+        track, step, label = scored_pairs(tracks)
+        wrong = chance_of_an_error(len(label))
+        lengths = range(1, tracks.longest + 1)
+
+        def values(point: np.ndarray) -> dict[str, Value]:
+            return {
+                "weights": softmax(point[:-2]).tolist(),
+                "gamma": float(np.clip(point[-2], 0.0, 20.0)),
+                "delta": float(np.clip(point[-1], -2.0, 2.0)),
+            }
+
+        def loss(point: np.ndarray) -> float:
+            fuser = cls(views.posterior, values(point))
+            states = running_sums(fuser.contribution(views), len(tracks), tracks.longest, lengths)
+            pmf = fuser.predict(take_rows(states, track * tracks.longest + step))
+            log_pmf = np.log(np.maximum(pmf, SMALLEST))
+            return float(smoothed_nll(log_pmf, label, wrong)) + RIDGE * float((point**2).sum())
+
+        bounds = [(None, None)] * posterior.networks + [(0.0, 20.0), (-2.0, 2.0)]
+        start = np.zeros(posterior.networks + 2)
+        options = {"maxiter": 30, "eps": 1e-4, "ftol": 1e-8}
+        return values(minimize(loss, start, method="L-BFGS-B", bounds=bounds, options=options).x)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lla_fusion_ros.fusion.base import Scalar, SumFuser, WeightedSum, growth
+from lla_fusion_ros.fusion.base import FLOOR, Scalar, SumFuser, WeightedSum, growth
 from lla_fusion_ros.fusion.measure import MeasuredViews
-from lla_fusion_ros.fusion.pool import FLOOR
 from lla_fusion_ros.pmf import entropy, monte_carlo, softmax
 
 
@@ -15,7 +14,7 @@ class EllaMixture(SumFuser):
 
     z_tc is the Laplace Gaussian of the view (eq. lla_for_one), u_t = exp(-gamma H_t). With gamma = alpha = 0
     and T = 1 it is the pmf of the mixture of CL Gaussians, which unlike eq. multimodality as printed is
-    multimodal. Cost O(CM) per view beside the variances (O(CMD^2) where the views do not bring them), state
+    multimodal. Cost O(CM) per view beside the variances (O(CMD^2)), state
     O(M). Use it where networks disagree, as at L = 1.
     """
 
@@ -31,16 +30,12 @@ class EllaMixture(SumFuser):
         return WeightedSum.zeros(tracks, self.posterior.classes)
 
     def contribution(self, views: MeasuredViews) -> WeightedSum:
-        pmf = laplace_pmf(views, int(self.value["samples"]))
+        samples = int(self.value["samples"])
+        pmf = views.mean_laplace_pmf
+        if samples:
+            pmf = monte_carlo(views.shifted, views.laplace_variance, samples).pmf.mean(axis=1)
         return WeightedSum.one(np.exp(-self.value["gamma"] * entropy(pmf)), pmf)
 
     def predict(self, state: WeightedSum) -> np.ndarray:
         scores = np.log(np.maximum(state.mean(), FLOOR))
         return softmax(scores * growth(state.count, self.value["alpha"], self.value["temperature"]))
-
-
-def laplace_pmf(views: MeasuredViews, samples: int = 0) -> np.ndarray:
-    """Mean over networks of E[softmax(z)] under each view's Laplace Gaussian.  [t, m]"""
-    if samples:
-        return monte_carlo(views.shifted, views.laplace_variance, samples).pmf.mean(axis=1)
-    return views.mean_laplace_pmf

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lla_fusion_ros.fusion.base import BaseFuser, Scalar
+from lla_fusion_ros.fusion.base import Fuser, Scalar
 from lla_fusion_ros.views import Views
 
 
@@ -23,7 +23,7 @@ class EmaState:
     started: np.ndarray
 
 
-class Ema(BaseFuser):
+class Ema(Fuser):
     """pmf <- (1 - beta) pmf + beta p_t, starting at the first view's pmf.
 
     Cost O(CM) per view, state O(M). The newest views count most, so the order matters. Forgets: quick after

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lla_fusion_ros.fusion.base import SMALLEST, Scalar, SumFuser, growth
+from lla_fusion_ros.fusion.base import FLOOR, SMALLEST, Scalar, SumFuser, growth
 from lla_fusion_ros.fusion.measure import MeasuredViews
-from lla_fusion_ros.fusion.pool import FLOOR
 from lla_fusion_ros.fusion.wls_robust import WlsSums
 from lla_fusion_ros.pmf import entropy, softmax
 
@@ -25,7 +24,7 @@ class HybridState:
 
 
 class Hybrid(SumFuser):
-    """pmf = softmax((w s_wls / T_1 + (1 - w) s_ella / T_2) L^alpha)   (METHOD 4, its T folded into T_1, T_2).
+    """pmf = softmax((w s_wls / T_1 + (1 - w) s_ella / T_2) L^alpha).
 
     Averages of logits and averages of probabilities err differently: the one trusts a sure view, the other
     survives a confident wrong one. Cost O(CMD^2) per view for the variances, state O(M).

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lla_fusion_ros.fusion.base import BaseFuser
+from lla_fusion_ros.fusion.base import Fuser
 from lla_fusion_ros.views import Views
 
 
@@ -17,7 +17,7 @@ class LastState:
     pmf: np.ndarray
 
 
-class Last(BaseFuser):
+class Last(Fuser):
     """pmf = mean over networks of softmax(g_lc) of the view that came last (eq. individual_pmf).
 
     Cost O(CM). For comparison: every flicker of the classifier shows.

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from lla_fusion_ros.fusion.base import Scalar, SumFuser, WeightedSum, growth
+from lla_fusion_ros.fusion.base import FLOOR, Scalar, SumFuser, WeightedSum, growth
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.pmf import entropy, softmax
 
-FLOOR = 1e-12  # a class no view gave any mass is improbable, not impossible
-
 
 class Pool(SumFuser):
-    """s = ln(sum_t u_t p_t / sum_t u_t), pmf = softmax(s L^alpha / T)   (METHOD 4).
+    """s = ln(sum_t u_t p_t / sum_t u_t), pmf = softmax(s L^alpha / T).
 
     p_t is the mean over networks of the temperature-scaled pmfs (eq. temp_scaling_fm), u_t = exp(-gamma H_t)
     with H_t its entropy. Cost O(CM) per view, state O(M). Use it where no posterior was fitted; what
@@ -31,7 +29,7 @@ class Pool(SumFuser):
         return WeightedSum.zeros(tracks, self.posterior.classes)
 
     def contribution(self, views: MeasuredViews) -> WeightedSum:
-        pmf = views.tempered_pmf(self.value["view_temperature"])
+        pmf = softmax(views.shifted / self.value["view_temperature"]).mean(axis=1)
         return WeightedSum.one(np.exp(-self.value["gamma"] * entropy(pmf)), pmf)
 
     def predict(self, state: WeightedSum) -> np.ndarray:

@@ -1,32 +1,81 @@
-"""Signs of quality of a view, from the view alone: what the learned fusers weigh it by."""
+"""Quality features of a view, from the view alone: what the learned fusers weigh it by."""
 
 from __future__ import annotations
 
+from typing import ClassVar, TypeVar
+
 import numpy as np
 
+from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.fusion.along import flat_views
+from lla_fusion_ros.fusion.arrays import Array, exp
+from lla_fusion_ros.fusion.base import Values
+from lla_fusion_ros.fusion.learn import LearnedFuser
 from lla_fusion_ros.fusion.measure import MeasuredViews
-from lla_fusion_ros.products import last_axis_mean
+from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.track_views import TrackViews
+
+# None looks at another view; a bundle stores one coefficient for each, in this order.
+QUALITY_FEATURES = ("entropy", "energy", "log_norm", "log_variance", "disagreement")
+BY_ENTROPY = tuple(-1.0 if name == "entropy" else 0.0 for name in QUALITY_FEATURES)  # weights exp(-H)
+LARGEST_LOG_WEIGHT = 20.0  # one view never counts more than e^20 or less than e^-20 of a standard one
+RIDGE = 1e-3  # on standardised coefficients: features that say the same share the weight, none explodes
+FARTHEST = 8.0  # in standard deviations: one absurd view must not steer a fit
+# Small against the data term: the variance then is the distance from the training views of the class, which
+# says far more than under the prior that calibrates single views.
+VARIANCE_PRIOR = 1.0
 
 
-def _log_variance(views: MeasuredViews, prior: float | None = None) -> np.ndarray:
-    return last_axis_mean(np.log(np.maximum(views.top_variance(prior), 1e-12)))
-
-
-# All are free of the gauge; none looks at another view. More of them (margin, spreads over classes and
-# networks, agreement) were tried and taught nothing further (docs/evidence.md).
-QUALITY = ("entropy", "energy", "log_norm", "log_variance", "disagreement")
-_COLUMN = {"entropy": 0, "energy": 1, "log_norm": 2, "disagreement": 3}  # of `MeasuredViews.signs`
-
-
-def quality(views: MeasuredViews, names: tuple[str, ...] = QUALITY, prior: float | None = None) -> np.ndarray:
-    """The named signs of each view.  [t, signs]
+def quality_features(views: MeasuredViews, prior: float | None = None, variance: bool = True) -> np.ndarray:
+    """[t, features], in the order of QUALITY_FEATURES; without `variance` that column holds zeros.
 
     `prior` is the prior precision of the Laplace variance among them, None that of the posterior. A large one
     makes the variance a mere norm of the features; under a small one it tells how unlike the training views
     of the predicted class a view is.
     """
-    signs = views.signs
-    table = np.empty((len(signs), len(names)))
-    for place, name in enumerate(names):
-        table[:, place] = _log_variance(views, prior) if name == "log_variance" else signs[:, _COLUMN[name]]
-    return table
+    log_variance = np.zeros(len(views))
+    if variance:
+        log_variance = np.log(np.maximum(views.top_variance(prior), 1e-12)).mean(axis=1)
+    return np.stack([views.entropy, views.energy, views.log_norm, log_variance, views.disagreement], axis=1)
+
+
+Own = TypeVar("Own", bound="QualityFuser")
+
+
+class QualityFuser(LearnedFuser):
+    """A fuser that weighs views by their quality features, standardised with `center` and `scale`."""
+
+    vectors: ClassVar[tuple[str, ...]] = ("center", "scale")
+
+    def __init__(self, posterior: EnsemblePosterior, values: Values | None = None, window: int = 30) -> None:
+        super().__init__(posterior, values, window)
+        count = len(QUALITY_FEATURES)
+        self.value.setdefault("center", np.zeros(count))
+        self.value.setdefault("scale", np.ones(count))
+        for key in self.vectors:
+            if key in self.value and len(self.value[key]) != count:
+                raise InputError(
+                    f"value '{key}' of fuser '{self.name}' has {len(self.value[key])} entries, not {count}"
+                )
+        if not (self.value["scale"] > 0).all():
+            raise InputError(f"value 'scale' of fuser '{self.name}' must be positive")
+
+    @classmethod
+    def standardised(
+        cls: type[Own], posterior: EnsemblePosterior, tracks: TrackViews, **values: float
+    ) -> tuple[Own, tuple[np.ndarray, ...]]:
+        """A fuser with the `center` and `scale` of the views of these tracks, and its inputs for `learn`."""
+        views = flat_views(posterior, tracks.logits, tracks.features)
+        features, *others = cls(posterior, values).inputs(views)
+        real = features[tracks.real.ravel()]
+        center, scale = real.mean(axis=0), real.std(axis=0)
+        scale[scale < 1e-6] = 1.0  # a feature that is always the same tells nothing
+        near = features.clip(center - FARTHEST * scale, center + FARTHEST * scale)
+        fuser = cls(posterior, {**values, "center": center.tolist(), "scale": scale.tolist()})
+        return fuser, (near, *others)
+
+    @classmethod
+    def within_bounds(cls, key: str, logarithm: Array) -> Array:
+        """e to the power of a free number, within the bounds of that scalar."""
+        scalar = cls.scalars[key]
+        return exp(logarithm.clip(float(np.log(scalar.low)), float(np.log(scalar.high))))

@@ -8,15 +8,16 @@ from functools import cached_property
 import numpy as np
 
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.fusion.base import BaseFuser, Scalar, Values, put_rows, take_rows
+from lla_fusion_ros.fusion.base import Fuser, Scalar, Values
 from lla_fusion_ros.fusion.cholesky import append_row, drop_first, forward_solve
 from lla_fusion_ros.pmf import monte_carlo, probit
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.rows import put_rows, take_rows
 from lla_fusion_ros.views import Views
 
 NOTE = (
     "fuser 'wls' is eq. fusion_seq as printed: over time its weights take both signs and accuracy falls with "
-    "every view (docs/fusers.md); use 'wls_robust', or 'wls' for several networks on one view"
+    "every view (docs/method.md); use 'wls_robust', or 'wls' for several networks on one view"
 )
 SINGULAR = 1e-10  # of a row's own variance: what is left below that is rounding
 
@@ -46,8 +47,8 @@ class WlsState:
     values: np.ndarray
 
 
-class Wls(BaseFuser):
-    """P = (H^T R^-1 H)^-1, g = P H^T R^-1 zeta; per class P_m = 1 / sum b^2, g_m = P_m sum ab   (METHOD 3).
+class Wls(Fuser):
+    """P = (H^T R^-1 H)^-1, g = P H^T R^-1 zeta; per class P_m = 1 / sum b^2, g_m = P_m sum ab.
 
     zeta are the max-shifted logits (eq. shifted_softmax) of all views and networks, R their covariance (eq.
     full_description_seq_multi), with cross-network blocks where the posterior has them. A view is a new row
@@ -56,6 +57,7 @@ class Wls(BaseFuser):
     """
 
     name = "wls"
+    notes = (NOTE,)
     options = {
         "samples": Scalar(64, 0, 4096),  # Monte Carlo points of the pmf (eq. pmf2find); 0: closed form
         "strict": Scalar(0, 0, 1),  # 1: refuse a view that makes R singular; 0: it changes nothing
@@ -63,7 +65,6 @@ class Wls(BaseFuser):
 
     def __init__(self, posterior: EnsemblePosterior, values: Values | None = None, window: int = 30) -> None:
         super().__init__(posterior, values, window)
-        self.notes = (NOTE,)
         self.groups = posterior.networks if posterior.cross is None else 1
         self.rows_per_view = posterior.networks // self.groups
 
@@ -184,14 +185,14 @@ class Wls(BaseFuser):
             ones=forward_solve(factor, live),
             values=forward_solve(factor, zeta * live),
         )
-        # what only repeated the view that left now stands for it: such windows are factored anew
+        # what only repeated the view that left now stands for it: such windows are factored again
         used = self.rows_per_view * (self.window - 1)
         repeated = np.flatnonzero((live[..., :used] == 0).any(axis=(1, 2, 3)))
         if len(repeated):
-            put_rows(shorter, repeated, self._factored_anew(take_rows(shorter, repeated)))
+            put_rows(shorter, repeated, self._factored_again(take_rows(shorter, repeated)))
         return shorter
 
-    def _factored_anew(self, state: WlsState) -> WlsState:
+    def _factored_again(self, state: WlsState) -> WlsState:
         """The same views, taken in one after another."""
         new = self.initial(len(state.count))
         tracks, groups, classes, _ = state.zeta.shape

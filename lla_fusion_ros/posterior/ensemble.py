@@ -26,7 +26,7 @@ from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.posterior.single_variance import ClassVariance, SingleVariance
 
 
-@dataclass(frozen=True)  # no slots: cached_property keeps the whitening matrices in the instance
+@dataclass(frozen=True, eq=False)  # compared as an object; no slots: cached_property keeps values in it
 class EnsemblePosterior:
     """Gaussian posterior of the last layers of several networks, classes decoupled.
 
@@ -111,18 +111,14 @@ class EnsemblePosterior:
             whitened[network, network] = np.eye(self.features)
         return shrunk_to_psd(whitened)
 
-    def _networks_first(self, features: np.ndarray) -> np.ndarray:
+    def footprint(self, features: np.ndarray) -> np.ndarray:
+        """v_m = L_m^-1 phi of every view.  [..., networks, features] -> [..., networks, classes, features]"""
         if features.shape[-2:] != (self.networks, self.features):
             raise InputError(
                 f"features have shape {features.shape}, expected [..., {self.networks}, {self.features}]"
             )
         flat = np.asarray(features, np.float64).reshape(-1, self.networks, self.features)
-        return flat.transpose(1, 0, 2)  # [networks, n, features]
-
-    def footprint(self, features: np.ndarray) -> np.ndarray:
-        """v_m = L_m^-1 phi of every view.  [..., networks, features] -> [..., networks, classes, features]"""
-        flat = self._networks_first(features)
-        prints = np.matmul(flat, self._whitening)  # [networks, n, classes * features]
+        prints = flat.swapaxes(0, 1) @ self._whitening  # [networks, n, classes * features]
         shape = (*features.shape[:-2], self.networks, self.classes, self.features)
         return prints.transpose(1, 0, 2).reshape(shape)
 
@@ -131,11 +127,8 @@ class EnsemblePosterior:
 
         [..., networks, features] -> [..., networks, classes]
         """
-        flat = self._networks_first(features)
-        prints = np.matmul(flat, self._whitening)
-        prints = prints.reshape(self.networks, -1, self.classes, self.features)
-        squares = np.einsum("cnmd,cnmd->ncm", prints, prints)
-        return self.temperature * squares.reshape(*features.shape[:-1], self.classes)
+        prints = self.footprint(features)
+        return self.temperature * np.einsum("...d,...d->...", prints, prints)
 
     @cached_property
     def variance_of(self) -> ClassVariance:
@@ -187,7 +180,7 @@ class EnsemblePosterior:
         return self.temperature * out.reshape(self.classes, side, side)
 
     def with_prior(self, precision: float) -> EnsemblePosterior:
-        """The same data under another prior (lambda_w of METHOD 3): A_m + (precision - old) I."""
+        """The same data under another prior (lambda_w of `wls_robust`): A_m + (precision - old) I."""
         if not (np.isfinite(precision) and precision > 0):
             raise InputError(f"prior precision is {precision}, it must be finite and > 0")
         factors = np.asarray(self.factors, np.float64)

@@ -19,7 +19,7 @@ from lla_fusion_ros.posterior.cross import CrossSum
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior, factor_with_prior
 from lla_fusion_ros.posterior.full import FullPosterior, FullSum
 from lla_fusion_ros.posterior.kron import KronPosterior, KronSum
-from lla_fusion_ros.posterior.symmetric import outer_sum, unpack
+from lla_fusion_ros.posterior.outer_sum import outer_sum
 
 Curvature = Literal["diagonal", "full", "kron"]
 Posterior = EnsemblePosterior | FullPosterior | KronPosterior
@@ -28,23 +28,22 @@ Posterior = EnsemblePosterior | FullPosterior | KronPosterior
 class DiagonalSum:
     """The paper's Fisher information (eq. information_with_M_fm): eta_m = f_m (1 - f_m), classes decoupled.
 
-    State: one packed D x D sum per network and class.   [networks, classes, D (D + 1) / 2]
+    State: one sum per network and class.   [networks, classes, D, D]
     """
 
     def __init__(self, networks: int, classes: int, features: int) -> None:
-        self.size = features
-        self.sums = np.zeros((networks, classes, features * (features + 1) // 2))
+        self.sums = np.zeros((networks, classes, features, features))
 
     def add(self, logits: np.ndarray, features: np.ndarray) -> None:
         """One batch: logits [n, networks, classes], features [n, networks, D]."""
         pmf = softmax(logits)
         eta = pmf * (1.0 - pmf)  # eq. eta_fm
         for network, total in enumerate(self.sums):
-            total += outer_sum(eta[:, network], features[:, network])
+            phi = features[:, network]
+            total += outer_sum(eta[:, network], phi, phi)
 
     def finish(self, prior_precision: float) -> EnsemblePosterior:
-        blocks = unpack(self.sums, self.size)
-        return EnsemblePosterior(factor_with_prior(blocks, prior_precision), float(prior_precision))
+        return EnsemblePosterior(factor_with_prior(self.sums, prior_precision), float(prior_precision))
 
 
 class RunningSum(Protocol):

@@ -18,15 +18,15 @@ from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.pmf import softmax
 from lla_fusion_ros.posterior.contrasts import ContrastPosterior
 from lla_fusion_ros.posterior.ensemble import factor_with_prior
-from lla_fusion_ros.posterior.symmetric import outer_sum, unpack
+from lla_fusion_ros.posterior.outer_sum import outer_sum
 
 LARGEST = 12_000  # parameters of one last layer: 1.2 GB per matrix of float64
 
 
 class FullSum:
-    """Running sum of Lambda_n (x) phi_n phi_n^T, both factors packed: a quarter of the matrix.
+    """Running sum of Lambda_n (x) phi_n phi_n^T.
 
-    State: [networks, M (M + 1) / 2, D (D + 1) / 2]
+    State: [networks, M * M, D, D]
     """
 
     def __init__(self, networks: int, classes: int, features: int) -> None:
@@ -35,23 +35,22 @@ class FullSum:
                 f"full curvature of {classes} classes x {features} features has "
                 f"{classes * features} parameters, more than {LARGEST}; use curvature 'kron' or 'diagonal'"
             )
-        self.classes, self.size = classes, features
-        self.sums = np.zeros((networks, classes * (classes + 1) // 2, features * (features + 1) // 2))
+        self.classes = classes
+        self.sums = np.zeros((networks, classes**2, features, features))
 
     def add(self, logits: np.ndarray, features: np.ndarray) -> None:
         """One batch: logits [n, networks, classes], features [n, networks, D]."""
         pmf = softmax(logits)
-        rows, columns = np.tril_indices(self.classes)
+        curvature = pmf[..., :, None] * (np.eye(self.classes) - pmf[..., None, :])  # Lambda
         for network, total in enumerate(self.sums):
-            p = pmf[:, network]
-            curvature = np.where(rows == columns, p[:, rows], 0.0) - p[:, rows] * p[:, columns]
-            total += outer_sum(curvature, features[:, network])
+            phi = features[:, network]
+            total += outer_sum(curvature[:, network].reshape(len(phi), -1), phi, phi)
 
     def finish(self, prior_precision: float) -> FullPosterior:
-        side = self.classes * self.size
-        blocks = unpack(self.sums, self.size)  # [networks, packed classes, D, D]
-        blocks = unpack(np.moveaxis(blocks, 1, -1), self.classes)  # [networks, D, D, M, M]
-        data = blocks.transpose(0, 3, 1, 4, 2).reshape(-1, side, side)  # parameter (m, d) at m * D + d
+        networks, _, size, _ = self.sums.shape
+        side = self.classes * size
+        blocks = self.sums.reshape(networks, self.classes, self.classes, size, size)
+        data = blocks.transpose(0, 1, 3, 2, 4).reshape(-1, side, side)  # parameter (m, d) at m * D + d
         factors = factor_with_prior(data, prior_precision)
         return FullPosterior(factors, self.classes, float(prior_precision))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -140,9 +139,6 @@ def fuse_frames(
     frames = views = 0
     interrupted = False
     began = time.monotonic()
-    patience = sys.getswitchinterval()
-    # The classifying threads ask for the interpreter after every operation; 5 ms of waiting each is too long.
-    sys.setswitchinterval(0.0005)
     try:
         with closing(ahead(source, _BATCHES_AHEAD)) as batches:  # type: ignore[type-var]
             for batch in batches:
@@ -160,8 +156,6 @@ def fuse_frames(
                     progress(last, done)
     except KeyboardInterrupt:
         interrupted = True
-    finally:
-        sys.setswitchinterval(patience)
     return ReplayResult(
         frames=frames,
         views=views,

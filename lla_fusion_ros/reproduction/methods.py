@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from lla_fusion_ros.fusion import fusers, make_fuser
-from lla_fusion_ros.fusion.base import FitTracks
+from lla_fusion_ros.fusion import make_fuser
+from lla_fusion_ros.fusion.ella import Ella
 from lla_fusion_ros.pmf import monte_carlo, softmax
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.posterior.tune import tune
 from lla_fusion_ros.reproduction.outputs import Outputs, Recorded
+from lla_fusion_ros.track_views import TrackViews
 from lla_fusion_ros.views import Views
 
 SAMPLES = 64  # Sobol points of eq. 12; as good as several hundred random ones
@@ -151,10 +152,11 @@ def _single_lla(posterior: EnsemblePosterior, outputs: Outputs) -> np.ndarray:
 
 
 def _learned(posterior: EnsemblePosterior, validation: Outputs) -> dict[str, Any]:
-    fit = fusers()["ella"].fit  # type: ignore[attr-defined]
     steps = np.ones(len(validation.labels), int)
-    tracks = FitTracks(validation.logits[:, None], validation.features[:, None], steps, validation.labels)
-    return dict(fit(posterior, tracks))
+    tracks = TrackViews.of_one_camera(
+        validation.logits[:, None], validation.features[:, None], steps, validation.labels
+    )
+    return dict(Ella.fit(posterior, tracks))
 
 
 def _temperatures(validation: Outputs) -> np.ndarray:

@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from lla_fusion_ros.calibration import TrackViews, joined
 from lla_fusion_ros.calibration.assemble import CalibrationOptions
 from lla_fusion_ros.calibration.choose import choose_default, decisive_lengths, folds_by_object, winner
 from lla_fusion_ros.calibration.collect import views_of_tracks
-from lla_fusion_ros.calibration.fusers import fit_fuser, measure_tracks
+from lla_fusion_ros.calibration.fusers import fit_fuser, fused_after, fuser_loss
 from lla_fusion_ros.calibration.temperature import fit_temperatures, scale_heads, scaled
 from lla_fusion_ros.classifier import Classifier
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion import fusers, make_fuser
+from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.track_views import TrackViews
 from support.tiny_bundle import tiny_bundle
 from support.toy_tracks import toy_tracks
 
@@ -42,6 +43,10 @@ def _tracks(count=60, steps=6, seed=0, strength=1.5):
         np.array(["clean", "hard"])[np.arange(count) % 2],
         np.arange(count) // 2,
     )
+
+
+def _measured(posterior, tracks):
+    return flat_views(posterior, tracks.logits, tracks.features)
 
 
 @pytest.fixture(scope="module")
@@ -84,60 +89,45 @@ def test_views_of_tracks_keep_order_labels_cameras_and_lengths():
     np.testing.assert_allclose(one.logits[0, :3], views.logits[3], atol=1e-5)
 
 
-def test_joined_tracks_are_padded_and_take_selects_rows():
-    long, short = _tracks(4, steps=6), _tracks(3, steps=2)
-    both = joined([long, short])
-    assert both.logits.shape[:2] == (7, 6)
-    assert (both.logits[4:, 2:] == 0).all()
-    np.testing.assert_array_equal(both.take(np.array([5])).label, short.label[1:2])
-    assert both.select([1]).networks == 1
-    with pytest.raises(InputError):
-        joined([])
-
-
-def test_flat_views_are_the_real_ones_only():
-    tracks = _tracks(5)
-    logits, features, label = tracks.flat()
-    assert len(logits) == len(features) == len(label) == tracks.steps.sum()
-    first = int(tracks.steps[0])
-    np.testing.assert_array_equal(logits[:first], tracks.logits[0, :first])
-
-
 @pytest.mark.parametrize("name", ["pool", "mean_pmf", "wls_robust"])
 def test_the_pmf_after_l_views_is_what_the_fuser_gives_step_by_step(name, posterior):
     tracks = _tracks(8)
     fuser = make_fuser(name, posterior)
-    fused = measure_tracks(posterior, tracks).fused(fuser, (1, 2, 4))
+    fused = fused_after(fuser, tracks, _measured(posterior, tracks), (1, 2, 4))
     for length, pmf in fused.items():
-        rows = np.flatnonzero(tracks.steps >= length)
-        state = fuser.initial(len(rows))
+        long = tracks.reaching(length)
+        state = fuser.initial(len(long))
         for step in range(length):
-            state = fuser.update(state, tracks.views_at(step, rows))
+            state = fuser.update(state, long.views_at(step))
         np.testing.assert_allclose(pmf, fuser.predict(state), atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["pool", "ema", "wls_robust"])
 def test_fitting_lowers_the_nll_and_stays_within_bounds(name, posterior):
-    tracks = measure_tracks(posterior, _tracks(120))
-    values = fit_fuser(name, posterior, tracks)
+    tracks = _tracks(120)
+    views = _measured(posterior, tracks)
+    values = fit_fuser(name, tracks, views)
     scalars = fusers()[name].scalars
     assert set(scalars) <= set(values)
     assert all(scalars[key].low <= values[key] <= scalars[key].high for key in scalars)
-    fitted, unfitted = (tracks.loss(make_fuser(name, posterior, v)) for v in (values, None))
+    fitted, unfitted = (fuser_loss(make_fuser(name, posterior, v), tracks, views) for v in (values, None))
     assert fitted <= unfitted + 1e-9
 
 
 def test_tracks_that_are_all_right_do_not_make_a_fuser_infinitely_sure(posterior):
-    easy = measure_tracks(posterior, _tracks(50, strength=30.0))
-    values = fit_fuser("pool", posterior, easy)
-    pmf = easy.fused(make_fuser("pool", posterior, values), (2,))[2]
-    assert (pmf.argmax(axis=1) == easy.labels(2)).all()
+    easy = _tracks(50, strength=30.0)
+    views = _measured(posterior, easy)
+    values = fit_fuser("pool", easy, views)
+    pmf = fused_after(make_fuser("pool", posterior, values), easy, views, (2,))[2]
+    assert (pmf.argmax(axis=1) == easy.reaching(2).label).all()
     assert np.median(1 - pmf.max(axis=1)) > 1e-4, "one wrong track in fifty must stay imaginable"
 
 
 def test_a_fuser_without_numbers_needs_no_fit(posterior):
-    plain = [name for name, kind in fusers().items() if not kind.scalars and not hasattr(kind, "fit")]
-    assert plain and all(fit_fuser(name, posterior, _tracks(10)) == {} for name in plain)
+    plain = [name for name, kind in fusers().items() if not kind.scalars]
+    tracks = _tracks(10)
+    views = _measured(posterior, tracks)
+    assert plain and all(fit_fuser(name, tracks, views) == {} for name in plain)
 
 
 def test_folds_never_split_an_object():
@@ -169,31 +159,18 @@ def test_the_choice_says_how_sure_it_is(posterior):
     assert all(error > 0 for name, error in choice.standard_error.items() if name != choice.name)
 
 
-def test_the_favourite_wins_what_the_objects_leave_open():
-    """It is behind by .1 on average, but one misread object alone makes that difference."""
-    other = np.full(100, 0.2)
-    favourite = np.where(np.arange(100) == 7, 15.0, 0.15)
-    losses = {"other": other, "favourite": favourite}
-    alike = dict.fromkeys(losses, np.ones(100))
-    assert favourite.mean() - other.mean() == pytest.approx(0.0985)
-    assert winner(losses, alike, 0.003, "favourite") == "favourite"
-    assert winner(losses, alike, 0.003, "neither") == "other"
+def test_the_lowest_mean_loss_wins_whoever_has_it():
+    losses = {"dual_pool": np.where(np.arange(100) == 7, 15.0, 0.15), "other": np.full(100, 0.2)}
+    assert winner(losses, dict.fromkeys(losses, np.ones(100)), 0.003) == "other"
 
 
-def test_a_favourite_that_is_behind_on_most_objects_gives_way():
-    losses = {"other": np.full(100, 0.2), "favourite": np.where(np.arange(100) % 2, 0.2, 0.4)}
-    alike = dict.fromkeys(losses, np.ones(100))
-    assert winner(losses, alike, 0.003, "favourite") == "other"
+def test_a_fuser_that_names_wrong_classes_is_out_however_low_its_loss():
+    losses = {"other": np.full(100, 0.2), "lower": np.full(100, 0.1)}
+    hits = {"other": np.ones(100), "lower": np.where(np.arange(100) < 5, 0.0, 1.0)}
+    assert winner(losses, hits, 0.003) == "other"
 
 
-def test_a_favourite_that_names_wrong_classes_is_out_as_any_other():
-    losses = {"other": np.full(100, 0.2), "favourite": np.full(100, 0.1)}
-    hits = {"other": np.ones(100), "favourite": np.where(np.arange(100) < 5, 0.0, 1.0)}
-    assert winner(losses, hits, 0.003, "favourite") == "other"
-
-
-@pytest.mark.parametrize("favourite", ["better", "neither"])
-def test_one_object_more_or_less_is_no_difference_in_accuracy(favourite):
+def test_one_object_more_or_less_is_no_difference_in_accuracy():
     """The better one has one object of a hundred wrong, the other another half: a hundred cannot tell."""
     losses = {"other": np.full(100, 0.2), "better": np.full(100, 0.1)}
     hits = {
@@ -201,7 +178,7 @@ def test_one_object_more_or_less_is_no_difference_in_accuracy(favourite):
         "better": np.where(np.arange(100) == 7, 0.0, 1.0),
     }
     assert hits["other"].mean() - hits["better"].mean() == pytest.approx(0.005)
-    assert winner(losses, hits, 0.003, favourite) == "better"
+    assert winner(losses, hits, 0.003) == "better"
 
 
 def test_calibration_without_a_single_draw_is_refused():

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from lla_fusion_ros.calibration import TrackViews
 from lla_fusion_ros.evaluation.fused import fuse_tracks
 from lla_fusion_ros.evaluation.scores import track_scores
 from lla_fusion_ros.fusion.along import flat_views
-from lla_fusion_ros.fusion.base import take_rows
+from lla_fusion_ros.rows import take_rows
+from lla_fusion_ros.track_views import TrackViews
 from support.tiny_bundle import tiny_bundle
 
 
@@ -38,7 +38,7 @@ def test_whole_tracks_give_what_the_nodes_would_give_frame_by_frame(name):
     for track, steps in enumerate(tracks.steps):
         state = take_rows(fuser.initial(1), np.array([0]))
         for step in range(steps):
-            state = fuser.update(state, tracks.views_at(step, np.array([track])))
+            state = fuser.update(state, tracks.take(np.array([track])).views_at(step))
             np.testing.assert_allclose(fused.pmf[track, step], fuser.predict(state)[0], atol=1e-9)
 
 

@@ -6,9 +6,9 @@ import pytest
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views, pmf_along
-from lla_fusion_ros.fusion.base import FitTracks
-from lla_fusion_ros.fusion.fitting.dual_pool import least_lapse
-from lla_fusion_ros.fusion.quality import quality
+from lla_fusion_ros.fusion.dual_pool import least_lapse
+from lla_fusion_ros.fusion.quality import QUALITY_FEATURES, quality_features
+from lla_fusion_ros.track_views import TrackViews
 from lla_fusion_ros.views import Views
 from support.tiny_bundle import tiny_bundle
 from support.tracks_with_bad_frames import tracks_with_bad_frames
@@ -44,10 +44,12 @@ def test_trust_makes_the_same_linear_pool_surer_where_its_views_are_good():
     only_linear = {**VALUES, "b": 4.0, "a": 0.0, "lapse": 0.0}
     sure = pmfs("dual_pool", posterior, {**only_linear, "trust": trust}, logits, features)
     flat = flat_views(posterior, logits, features)
-    signs = (quality(flat, prior=1.0) - np.array(STANDARD["center"])) / np.array(STANDARD["scale"])
+    features_of = (quality_features(flat, prior=1.0) - np.array(STANDARD["center"])) / np.array(
+        STANDARD["scale"]
+    )
     shape = logits.shape[:2]
-    weight = np.exp(signs @ np.array(LINEAR_THETA)).reshape(shape)
-    log_odds = np.clip(signs @ np.array(trust), -3.0, 3.0).reshape(shape)
+    weight = np.exp(features_of @ np.array(LINEAR_THETA)).reshape(shape)
+    log_odds = np.clip(features_of @ np.array(trust), -3.0, 3.0).reshape(shape)
     expected = np.exp(np.cumsum(weight * log_odds, axis=1) / np.cumsum(weight, axis=1))
     # the log-linear part is the same in both: what is left of the scores is the linear one
     plain = pmfs("dual_pool", posterior, only_linear, logits, features)
@@ -85,14 +87,14 @@ def test_the_lapse_keeps_the_order_of_the_classes():
 def test_the_fitted_lapse_is_never_below_half_an_object_and_counts_objects_not_tracks():
     posterior = tiny_bundle().posterior()
     logits, features, steps, label = tracks_with_bad_frames(posterior, seed=1)
-    once = FitTracks(logits, features, steps, label)
+    once = TrackViews.of_one_camera(logits, features, steps, label)
     objects = np.arange(len(label)) // 3  # each under three regimes
-    thrice = FitTracks(logits, features, steps, label, objects)
+    thrice = TrackViews.of_one_camera(logits, features, steps, label, objects)
     assert once.objects == len(label)
     assert thrice.objects == len(np.unique(objects))
     assert thrice.take(np.arange(6)).objects == 2
     for tracks in (once, thrice):
-        values = fusers()["dual_pool"].fit(posterior, tracks)  # type: ignore[attr-defined]
+        values = fusers()["dual_pool"].fit(posterior, tracks)
         assert least_lapse(tracks.objects) <= values["lapse"] <= 0.5
         make_fuser("dual_pool", posterior, values)  # within all bounds
 
@@ -119,8 +121,8 @@ def test_a_fit_finds_that_networks_name_rare_classes_too_seldom():
     posterior = tiny_bundle().posterior()
     logits, features, steps, label = tracks_with_bad_frames(posterior, seed=2)
     biased = logits - 2.0 * posterior.rarity.astype(np.float32)  # what the networks wrongly take off
-    tracks = FitTracks(biased, features, steps, label)
-    values = fusers()["dual_pool"].fit(posterior, tracks)  # type: ignore[attr-defined]
+    tracks = TrackViews.of_one_camera(biased, features, steps, label)
+    values = fusers()["dual_pool"].fit(posterior, tracks)
     plain = {**values, "linear_rarity": 0.0, "log_rarity": 0.0}
     corrected, before = (
         np.log(pmfs("dual_pool", posterior, own, biased, features)[:, -1]) for own in (values, plain)
@@ -129,6 +131,19 @@ def test_a_fit_finds_that_networks_name_rare_classes_too_seldom():
     assert np.corrcoef(gain, posterior.rarity)[0, 1] > 0.9
     rows = np.arange(len(label))
     assert -corrected[rows, label].mean() < -before[rows, label].mean()
+
+
+def test_a_fit_leaves_the_variance_out_and_a_bundle_with_its_coefficient_still_uses_it():
+    posterior = tiny_bundle().posterior()
+    logits, features, steps, label = tracks_with_bad_frames(posterior, seed=1)
+    values = fusers()["dual_pool"].fit(posterior, TrackViews.of_one_camera(logits, features, steps, label))
+    variance = QUALITY_FEATURES.index("log_variance")
+    assert all(values[key][variance] == 0.0 for key in ("linear_theta", "log_theta", "trust"))
+    for given, matters in ((values, False), (VALUES, True)):
+        one, other = (
+            pmfs("dual_pool", posterior, {**given, "prior": prior}, logits, features) for prior in (0.1, 10.0)
+        )
+        assert (np.abs(one - other).max() > 1e-6) == matters
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The fusers of METHOD 4 are all there, and adding one is adding a file."""
+"""Every fuser is there, and adding one is adding a file."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion import fusers, make_fuser
 from support.tiny_posterior import make_posterior
 
-METHOD_4 = {
+NAMES = {
     "last", "vote", "mean_pmf", "ema", "log_odds", "product", "log_linear", "mc_product", "wls", "ella",
-    "ella_mixture", "pool", "wls_robust", "hybrid", "reliability",
+    "ella_mixture", "pool", "wls_robust", "hybrid", "reliability", "reliable_pool", "dual_pool",
 }  # fmt: skip
 
 NEW_FUSER = '''
@@ -24,8 +24,8 @@ class Copy(MeanPmf):
 '''
 
 
-def test_every_fuser_of_the_method_is_offered() -> None:
-    assert set(fusers()) >= METHOD_4
+def test_every_fuser_is_offered() -> None:
+    assert set(fusers()) >= NAMES
 
 
 def test_a_fuser_is_added_by_adding_a_file(tmp_path, monkeypatch) -> None:
@@ -72,14 +72,14 @@ def test_a_window_of_nothing_is_refused() -> None:
         make_fuser("wls", make_posterior(), window=0)
 
 
-@pytest.mark.parametrize("name", sorted(METHOD_4))
+@pytest.mark.parametrize("name", sorted(NAMES))
 def test_a_track_that_has_seen_nothing_is_uniform(name) -> None:
     posterior = make_posterior()
     fuser = make_fuser(name, posterior)
     np.testing.assert_allclose(fuser.predict(fuser.initial(2)), 1.0 / posterior.classes, atol=2e-3)
 
 
-@pytest.mark.parametrize("name", sorted(METHOD_4))
+@pytest.mark.parametrize("name", sorted(NAMES))
 def test_every_start_value_lies_within_its_bounds(name) -> None:
     for scalar in (fusers()[name].scalars | fusers()[name].options).values():
         assert scalar.low <= scalar.start <= scalar.high

@@ -8,7 +8,7 @@ import pytest
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views, pmf_along
 from lla_fusion_ros.fusion.measure import measured
-from lla_fusion_ros.fusion.quality import QUALITY, quality
+from lla_fusion_ros.fusion.quality import quality_features
 from lla_fusion_ros.pmf import entropy, monte_carlo_joint, probit, softmax
 from lla_fusion_ros.views import Views
 from support.tiny_posterior import make_posterior, make_views
@@ -159,23 +159,16 @@ def test_hybrid_has_its_two_parts_as_limits() -> None:
     np.testing.assert_allclose(fused("hybrid", {**shared, **temperatures, "mix": 0.0}), ella, rtol=1e-5)
 
 
-def test_reliability_weighs_views_by_their_standardised_signs() -> None:
+def test_reliability_weighs_views_by_their_standardised_quality_features() -> None:
     rng = np.random.default_rng(0)
     theta, center, scale = rng.normal(size=5), rng.normal(size=5), rng.uniform(1, 3, 5)
-    signs = np.concatenate([quality(measured(view, POSTERIOR)) for view in VIEWS])
-    weight = np.exp((signs - center) / scale @ theta)
+    features = np.concatenate([quality_features(measured(view, POSTERIOR)) for view in VIEWS])
+    weight = np.exp((features - center) / scale @ theta)
     centred = (LOGITS - LOGITS.mean(axis=-1, keepdims=True)).mean(axis=1)
     s = (weight[:, None] * centred).sum(axis=0) / weight.sum()
     values = {"theta": theta.tolist(), "center": center.tolist(), "scale": scale.tolist(), "a": 0.4, "b": 0.3}
     expected = softmax(s * weight.sum() ** 0.4 * np.exp(-0.3))
     np.testing.assert_allclose(fused("reliability", values), expected, rtol=1e-9)
-
-
-def test_there_are_five_signs_and_variance_is_only_computed_when_used() -> None:
-    assert len(QUALITY) == 5
-    views = measured(VIEWS[0], POSTERIOR)
-    make_fuser("reliability", POSTERIOR).contribution(views)  # type: ignore[attr-defined]
-    assert "laplace_variance" not in vars(views)
 
 
 @pytest.mark.parametrize("prior", [None, 0.1])
@@ -184,13 +177,6 @@ def test_the_variance_of_the_first_class_is_that_of_all_classes_there(prior) -> 
     everything = views.laplace_variance if prior is None else views.variance_under(prior)
     expected = everything[np.arange(7), :, views.top]
     np.testing.assert_allclose(views.top_variance(prior), expected, rtol=1e-5)
-
-
-def test_views_bring_their_own_variance() -> None:
-    view = Views(VIEWS[0].logits, VIEWS[0].features, np.full(VIEWS[0].logits.shape, 2.5))
-    fuser = make_fuser("ella_mixture", POSTERIOR)
-    pmf = fuser.predict(fuser.update(fuser.initial(1), view))
-    np.testing.assert_allclose(pmf[0], probit(view.logits[0], view.variance[0]).mean(axis=0), rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", sorted(fusers()))

@@ -107,10 +107,6 @@ def bad_views(kind: str, good: Views) -> Views:
         logits, features = logits[:0], features[:0]
     elif kind == "another number of tracks":
         logits, features = logits[:1], features[:1]
-    elif kind == "negative variance":
-        return Views(logits, features, np.full(logits.shape, -1.0))
-    elif kind == "variance of another shape":
-        return Views(logits, features, np.ones((2, 1, 1)))
     return Views(logits, features)
 
 
@@ -123,8 +119,6 @@ CAUSES = {
     "fewer features than logits": "2 rows of logits but 1 of features",
     "empty": "the state has 2 tracks but there are views of 0",
     "another number of tracks": "the state has 2 tracks but there are views of 1",
-    "negative variance": "variance must be finite and not negative",
-    "variance of another shape": "variance has shape",
 }
 
 

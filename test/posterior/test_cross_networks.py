@@ -145,7 +145,7 @@ def refitted_weights(phi, labels, classes, prior):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_predicted_correlation_between_networks_matches_refits_on_resampled_labels(seed):
-    """Three heads over fixed random features, refitted 250 times on labels drawn anew from the truth."""
+    """Three heads over fixed random features, refitted 250 times on labels drawn again from the truth."""
     rng = np.random.default_rng(seed)
     images, classes, networks, fits, prior = 500, 4, 3, 250, 0.1
     layers = [(rng.normal(size=(4, 9)), rng.normal(size=9)) for _ in range(networks)]

@@ -33,18 +33,6 @@ def test_the_state_does_not_grow_with_the_data(kind):
     assert state_bytes() == before
 
 
-def test_large_batches_are_summed_in_chunks(monkeypatch):
-    rng = np.random.default_rng(1)
-    logits, features = rng.normal(size=(100, 2, 3)), rng.normal(size=(100, 2, 5))
-    whole, chunked = CrossSum(2, 3, 5), CrossSum(2, 3, 5)
-    whole.add(logits, features)
-    monkeypatch.setattr("lla_fusion_ros.posterior.symmetric.CHUNK_NUMBERS", 64)
-    monkeypatch.setattr("lla_fusion_ros.posterior.cross.CHUNK_NUMBERS", 64)
-    chunked.add(logits, features)
-    np.testing.assert_allclose(chunked.own, whole.own, rtol=1e-12)
-    np.testing.assert_allclose(chunked.cross, whole.cross, rtol=1e-12)
-
-
 def test_the_prior_matches_the_weight_decay_of_training(ensemble, images):
     """At the minimum of the regularised mean loss the gradient of the log posterior is zero."""
     torch.manual_seed(3)

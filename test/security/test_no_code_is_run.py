@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import torch
 
-from lla_fusion_ros.calibration import TrackViews
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.evaluation import outputs
+from lla_fusion_ros.track_views import TrackViews
 from lla_fusion_ros.training.checkpoint import CheckpointFolder
 from lla_fusion_ros.training.settings import TrainSettings
 

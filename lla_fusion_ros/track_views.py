@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.views import Views
+
+LENGTHS = (1, 3, 5, 10, 20, 30)  # numbers of views L after which tracks are fitted and scored
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,20 @@ class TrackViews:
     regime: np.ndarray
     source: np.ndarray
 
+    @classmethod
+    def of_one_camera(
+        cls,
+        logits: np.ndarray,
+        features: np.ndarray,
+        steps: np.ndarray,
+        label: np.ndarray,
+        source: np.ndarray | None = None,
+    ) -> TrackViews:
+        """Tracks of which nothing more is known; without `source` each shows another object."""
+        camera = np.zeros(logits.shape[:2], np.int64)
+        source = np.arange(len(label)) if source is None else source
+        return cls(logits, features, camera, steps, label, np.full(len(label), "clean"), source)
+
     def __len__(self) -> int:
         return len(self.label)
 
@@ -45,45 +61,53 @@ class TrackViews:
     def classes(self) -> int:
         return self.logits.shape[3]
 
+    @property
+    def longest(self) -> int:
+        """Steps of the arrays, those that pad shorter tracks included."""
+        return self.logits.shape[1]
+
+    @property
+    def objects(self) -> int:
+        """How many physical objects the tracks show."""
+        return len(np.unique(self.source))
+
+    @property
+    def real(self) -> np.ndarray:
+        """Which views exist; the others are padding.  [tracks, steps] bool"""
+        return np.arange(self.longest) < self.steps[:, None]
+
     def take(self, rows: np.ndarray | slice) -> TrackViews:
         """Some of the tracks; a slice copies nothing."""
         return TrackViews(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
 
+    def reaching(self, length: int) -> TrackViews:
+        """The tracks of at least `length` views."""
+        return self.take(self.steps >= length)
+
     def select(self, networks: Sequence[int]) -> TrackViews:
         """All tracks, seen by some of the networks."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
         chosen = list(networks)
-        values["logits"], values["features"] = self.logits[:, :, chosen], self.features[:, :, chosen]
-        return TrackViews(**values)
+        return replace(self, logits=self.logits[:, :, chosen], features=self.features[:, :, chosen])
 
     def chunks(self, tracks: int) -> Iterator[TrackViews]:
         """All tracks, so many at a time, without copying them."""
         for start in range(0, len(self), tracks):
             yield self.take(slice(start, start + tracks))
 
-    def views_at(self, step: int, rows: np.ndarray | slice = slice(None)) -> Views:
-        """The views of one step; rows that are shorter give zeros."""
-        return Views(self.logits[rows, step], self.features[rows, step])
+    def views_at(self, step: int) -> Views:
+        """The views of one step; tracks that are shorter give zeros."""
+        return Views(self.logits[:, step], self.features[:, step])
 
     def flat(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """All real views without their tracks: logits [n, C, M], features [n, C, D], label [n]."""
-        real = np.arange(self.logits.shape[1]) < self.steps[:, None]
-        return self.logits[real], self.features[real], np.repeat(self.label, self.steps)
-
-    def first(self, length: int) -> TrackViews:
-        """The first `length` views of every track (far away first)."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name in ("logits", "features", "camera"):
-            values[name] = values[name][:, :length]
-        values["steps"] = np.minimum(self.steps, length)
-        return TrackViews(**values)
+        return self.logits[self.real], self.features[self.real], np.repeat(self.label, self.steps)
 
 
 def joined(parts: Sequence[TrackViews]) -> TrackViews:
     """Several sets of tracks as one; shorter ones are padded."""
     if not parts:
         raise InputError("no tracks to join")
-    longest = max(part.logits.shape[1] for part in parts)
+    longest = max(part.longest for part in parts)
     values = {}
     for f in fields(TrackViews):
         arrays = [getattr(part, f.name) for part in parts]
