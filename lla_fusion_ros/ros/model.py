@@ -5,14 +5,11 @@ from __future__ import annotations
 from rclpy.impl.rcutils_logger import RcutilsLogger
 
 from lla_fusion_ros.bundle import Bundle, load_bundle
-from lla_fusion_ros.resources import find_model
 
 
 def load_model(name: str, logger: RcutilsLogger) -> Bundle:
     """The checked bundle; an LlaFusionError says what is wrong with it."""
-    path = find_model(name)
-    bundle = load_bundle(path)
-    logger.info(
-        f"model {path}: {bundle.networks} networks, {bundle.classes} classes, sha256 {bundle.hash[:12]}"
-    )
+    bundle = load_bundle(name)
+    parts = f"{bundle.networks} networks, {bundle.classes} classes, sha256 {bundle.hash[:12]}"
+    logger.info(f"model {bundle.source}: {parts}")
     return bundle
