@@ -1,7 +1,7 @@
 """Calibrated class distributions for tracked objects, over all cameras and all frames.
 
 From images and boxes to fused classes and warnings. `frames` are yours, in the order of their time: the
-camera's name, time in nanoseconds, RGB image [height, width, 3] uint8, boxes [n, 4] (centre x, centre y, width and
+camera's name, nanoseconds, RGB image [height, width, 3] uint8, boxes [n, 4] (centre x, centre y, width,
 height in pixels; `check_boxes` sorts out bad ones) and n track ids, the same ones for the same object:
 
     from lla_fusion_ros import Classifier, FusionEngine, Observation, Pixels, cut_crops, load_bundle

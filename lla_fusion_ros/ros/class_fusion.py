@@ -69,8 +69,7 @@ class ClassFusionNode(ManagedNode):
         waiting = self._queue.ready.take(MOST_FRAMES)
         for frame in waiting:
             begun = time.monotonic()
-            for fused in self.guard.one_by_one(self._fuse, [frame]):
-                self._fused.publish(fused)
+            self.guard.publish(self._fused.publish, self.guard.one_by_one(self._fuse, [frame]))
             self.finish(frame.header.stamp, time.monotonic() - begun)
         return bool(waiting)
 
@@ -92,6 +91,11 @@ class ClassFusionNode(ManagedNode):
             return {}
         waiting = str(len(self._queue.ready))
         return {**self.about, **describe_engine(self._fuse.engine), "waiting frames": waiting}
+
+    def look(self, inputs: Inputs, silent: frozenset[str]) -> None:
+        super().look(inputs, silent)
+        if self._queue is not None:
+            self._queue.expire()
 
     def waiting(self, camera: str) -> dict[str, int]:
         return {} if self._queue is None else self._queue.waiting(camera)

@@ -13,21 +13,35 @@ from rclpy.qos import DurabilityPolicy, QoSPolicyKind, QoSProfile, ReliabilityPo
 OnBytes = Callable[[bytes], None]
 OnLost = Callable[[int], None]
 
+WENT_BACK = 3  # times that message numbers go back before it is said that two publishers send
+
 
 class Gaps:
     """Counts what DDS lost on the way, by the numbers that a publisher gives its messages.
 
     A full history loses messages without an event. With two publishers on a topic the numbers mean nothing,
-    and a publisher that begins anew begins at 1: neither is a gap.
+    and a publisher that begins again begins at 1: neither is a gap. Numbers that go back again and again
+    while the graph knows two publishers are those of two that send; one that died is known for a while.
     """
 
     def __init__(self) -> None:
         self._last: int | None = None
+        self._went_back = 0
+
+    @property
+    def mixed(self) -> bool:
+        """Whether messages of two publishers come."""
+        return self._went_back >= WENT_BACK
 
     def before(self, number: int | None, publishers: int) -> int:
         """How many messages are missing before this one; None where the middleware gives no numbers."""
         last, self._last = self._last, number
-        if last is None or number is None or publishers != 1:
+        if publishers < 2:
+            self._went_back = 0
+        if last is None or number is None:
+            return 0
+        if publishers != 1:
+            self._went_back += number <= last
             return 0
         return max(number - last - 1, 0)
 
@@ -47,6 +61,7 @@ class Inputs:
         )
         self._depth = depth
         self._subscriptions: dict[str, Any] = {}
+        self._gaps: dict[str, Gaps] = {}
         self._downgrade: dict[str, tuple[type, OnBytes, OnLost]] = {}
 
     def subscribe(self, message_type: type, topic: str, on_bytes: OnBytes, on_lost: OnLost) -> None:
@@ -64,7 +79,17 @@ class Inputs:
             message_type, topic, on_bytes, qos, raw=True
         )
 
+    def crowded(self) -> dict[str, str]:
+        """Topics on which more than one publisher sends, and the nodes that do."""
+        crowded = {}
+        for topic in [topic for topic, gaps in self._gaps.items() if gaps.mixed]:
+            name = self._subscriptions[topic].topic_name  # with namespace and remaps
+            infos = self._node.get_publishers_info_by_topic(name)
+            crowded[name] = ", ".join(sorted(info.node_name for info in infos))
+        return crowded
+
     def unsubscribe(self, topic: str) -> None:
+        self._gaps.pop(topic, None)
         subscription = self._subscriptions.pop(topic, None)
         if subscription is not None:
             self._node.destroy_subscription(subscription)
@@ -101,7 +126,7 @@ class Inputs:
             # not from inside the event: the subscription it belongs to has to be replaced
             note = partial(self._note_incompatible, topic, message_type, on_bytes, on_lost)
             events = SubscriptionEventCallbacks(incompatible_qos=note)
-        gaps = Gaps()
+        gaps = self._gaps[topic] = Gaps()
 
         def receive(raw: bytes, info: Mapping[str, Any]) -> None:
             missing = gaps.before(info.get("publication_sequence_number"), subscription.get_publisher_count())
