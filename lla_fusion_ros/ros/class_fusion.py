@@ -124,19 +124,23 @@ class ClassFusionNode(ManagedNode):
         if camera in self._queue.foreign:
             self.get_logger().error(f"camera {camera}: {self.troubles()[camera]}")
 
-    def _on_views(self, camera: str, raw: bytes) -> None:
+    def _on_views(self, camera: str, raw: bytes, received: int) -> None:
         self.hear(camera)
         try:
-            ready = self._queue is not None and self._queue.offer_views(camera, parse_detections(raw))
+            ready = self._queue is not None and self._queue.offer_views(
+                camera, parse_detections(raw), received=received
+            )
         except InputError:
             self.tally.drop(camera, {"bad_message": 1})
             return
         if ready:
             self.wake()
 
-    def _on_embeddings(self, camera: str, raw: bytes) -> None:
+    def _on_embeddings(self, camera: str, raw: bytes, received: int) -> None:
         try:
-            ready = self._queue is not None and self._queue.offer_embeddings(camera, parse_image(raw))
+            ready = self._queue is not None and self._queue.offer_embeddings(
+                camera, parse_image(raw), received=received
+            )
         except InputError:
             self.tally.drop(camera, {"bad_message": 1})
             return

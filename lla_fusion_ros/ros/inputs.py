@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -10,7 +11,7 @@ from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSPolicyKind, QoSProfile, ReliabilityPolicy
 
-OnBytes = Callable[[bytes], None]
+OnBytes = Callable[[bytes, int], None]  # the message, and when DDS got it in ns of the system's clock
 OnLost = Callable[[int], None]
 
 WENT_BACK = 3  # times that message numbers go back before it is said that two publishers send
@@ -70,7 +71,7 @@ class Inputs:
         if topic not in self._subscriptions:
             self._subscribe(message_type, topic, on_bytes, on_lost, self._reliability)
 
-    def subscribe_latched(self, message_type: type, topic: str, on_bytes: OnBytes) -> None:
+    def subscribe_latched(self, message_type: type, topic: str, on_bytes: Callable[[bytes], None]) -> None:
         """Receive a topic whose last message is kept for those who come late."""
         qos = QoSProfile(
             depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL
@@ -132,7 +133,8 @@ class Inputs:
             missing = gaps.before(info.get("publication_sequence_number"), subscription.get_publisher_count())
             if missing:
                 on_lost(missing)
-            on_bytes(raw)
+            # not when this callback is called: a busy node may take images later than detections
+            on_bytes(raw, info.get("received_timestamp") or time.time_ns())
 
         subscription = self._node.create_subscription(
             message_type,

@@ -14,7 +14,8 @@ Rules ("first" are images and "second" their detections, or views and their embe
   restarted simulation) has begun another time: what waits of it from the time ahead could meet a
   message of the same stamp and another world. It goes, counted as unpaired.
 
-Stamps are message time; `now` is the time of arrival, by the clock of a live node or of a bag's recorder.
+Stamps are message time; `now` is the time of arrival, by the clock of a live node or of a bag's recorder;
+`received`, where it is known, the time at which the middleware got it, which a busy node takes later.
 """
 
 from __future__ import annotations
@@ -62,8 +63,9 @@ class _Entry(Generic[Message]):
     message: Message
     size: int
     arrived: int
-    newest_first: int | None = None  # of the second stream only: the other one's newest stamp on arrival
-    late_by: int | None = None  # of the second stream only: its partner had waited in vain
+    received: int = 0  # of the second stream only, as what follows
+    newest_first: int | None = None  # the other stream's newest stamp on arrival
+    late_by: int | None = None  # its partner had waited in vain
 
 
 class StampMatcher(Generic[First, Second]):
@@ -85,21 +87,24 @@ class StampMatcher(Generic[First, Second]):
         """How many messages of each stream wait."""
         return len(self._first.entries), len(self._second.entries)
 
-    def add_first(self, stamp: int, message: First, now: int, size: int = 0) -> tuple[First, Second] | None:
+    def add_first(
+        self, stamp: int, message: First, now: int, size: int = 0, received: int | None = None
+    ) -> tuple[First, Second] | None:
         """The pair that this message completes, if any."""
         self.expire(now)
-        newest = self._first.newest
         self._losses["first"] += len(self._first.arrive(stamp))
         self._first_stamps.append(stamp)
         partner = self._second.nearest(stamp)
         if partner is not None and self._fit(stamp, partner.stamp):
             self._second.remove(partner)
-            if self._believes(partner, newest, now):
+            if self._believes(partner, now if received is None else received):
                 return message, partner.message
         self._leave_first(self._first.wait(_Entry(stamp, message, size + OVERHEAD, now), self.limits.memory))
         return None
 
-    def add_second(self, stamp: int, message: Second, now: int, size: int = 0) -> tuple[First, Second] | None:
+    def add_second(
+        self, stamp: int, message: Second, now: int, size: int = 0, received: int | None = None
+    ) -> tuple[First, Second] | None:
         """The pair that this message completes, if any."""
         self.expire(now)
         stamp += self._offset
@@ -109,15 +114,16 @@ class StampMatcher(Generic[First, Second]):
             self._first.remove(partner)
             self._early.append(False)
             return partner.message, message
-        entry = _Entry(stamp, message, size + OVERHEAD, now, self._first.newest, self._late_by(stamp, now))
+        came = now if received is None else received
+        late_by = self._late_by(stamp, now)
+        entry = _Entry(stamp, message, size + OVERHEAD, now, came, self._first.newest, late_by)
         self._leave_second(self._second.wait(entry, self.limits.memory))
         return None
 
     def expire(self, now: int) -> None:
         """Let go of what has waited for too long."""
-        since = now - self.limits.wait
-        self._leave_first(self._first.before(since))
-        self._leave_second(self._second.before(since))
+        self._leave_first(self._first.expire(now, self.limits.wait))
+        self._leave_second(self._second.expire(now, self.limits.wait))
 
     def finish(self) -> None:
         """Nothing comes any more: what waits is lost."""
@@ -142,13 +148,11 @@ class StampMatcher(Generic[First, Second]):
             return apart == 0
         return all(abs(stamp - second) >= apart for stamp in self._first_stamps)
 
-    def _believes(self, second: _Entry[Second], newest: int | None, now: int) -> bool:
+    def _believes(self, second: _Entry[Second], received: int) -> bool:
         """Whether a second message that came before its partner may be paired with it."""
         if self.limits.lead is None:
             return True
-        waited = now - second.arrived
-        if newest is not None and second.newest_first is not None:
-            waited = max(waited, newest - second.newest_first)  # by the first stream's own clock
+        waited = received - second.received
         early = waited > self.limits.lead
         usual = 2 * sum(self._early) >= len(self._early)
         self._early.append(early)
@@ -215,10 +219,10 @@ class _Line(Generic[Message]):
             left.append(self._pop())
         return left
 
-    def before(self, time: int) -> list[_Entry[Message]]:
-        """Those that came before a time; they leave."""
+    def expire(self, now: int, wait: int) -> list[_Entry[Message]]:
+        """Those that have waited for longer; they leave."""
         left = []
-        while self.entries and self.entries[0].arrived < time:
+        while self.entries and now - self.entries[0].arrived > wait:
             left.append(self._pop())
         return left
 

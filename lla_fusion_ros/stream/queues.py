@@ -96,19 +96,25 @@ class FrameQueue:
         for matcher in self._matchers.values():
             matcher.limits = image_limits(settings)
 
-    def offer_image(self, camera: str, image: Picture, now: int | None = None) -> bool:
-        """True where this image completed a frame; `now` is when it came, in ns of any steady clock."""
+    def offer_image(
+        self, camera: str, image: Picture, now: int | None = None, received: int | None = None
+    ) -> bool:
+        """True where this image completed a frame; `now`, `received`: see `pairing`."""
         self._tally.add(camera, "images")
         arrived = time.monotonic_ns() if now is None else now
-        pair = self._matchers[camera].add_first(image.header.stamp, image, arrived, len(image.data))
+        pair = self._matchers[camera].add_first(image.header.stamp, image, arrived, len(image.data), received)
         return self._line_up(camera, pair)
 
-    def offer_detections(self, camera: str, detections: Detections, now: int | None = None) -> bool:
+    def offer_detections(
+        self, camera: str, detections: Detections, now: int | None = None, received: int | None = None
+    ) -> bool:
         """True where these detections completed a frame; `now` as for images."""
         self._tally.add(camera, "detections")
         arrived = time.monotonic_ns() if now is None else now
         stamp, size = detections.header.stamp, detections.nbytes
-        return self._line_up(camera, self._matchers[camera].add_second(stamp, detections, arrived, size))
+        return self._line_up(
+            camera, self._matchers[camera].add_second(stamp, detections, arrived, size, received)
+        )
 
     def expire(self) -> None:
         """Let go of what has waited for too long; for a live node whose cameras fall silent."""

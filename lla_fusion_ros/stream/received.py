@@ -103,18 +103,26 @@ class ViewQueue:
             self.ready.put(frame)
         return bool(waiting)
 
-    def offer_views(self, camera: str, detections: Detections, now: int | None = None) -> bool:
-        """True where these completed a frame; `now` is when they came, in ns of any steady clock."""
+    def offer_views(
+        self, camera: str, detections: Detections, now: int | None = None, received: int | None = None
+    ) -> bool:
+        """True where these completed a frame; `now`, `received`: see `pairing`."""
         self._tally.add(camera, "views_messages")
         arrived = time.monotonic_ns() if now is None else now
         stamp, size = detections.header.stamp, detections.nbytes
-        return self._line_up(camera, self._matchers[camera].add_first(stamp, detections, arrived, size))
+        return self._line_up(
+            camera, self._matchers[camera].add_first(stamp, detections, arrived, size, received)
+        )
 
-    def offer_embeddings(self, camera: str, embeddings: ImageMessage, now: int | None = None) -> bool:
+    def offer_embeddings(
+        self, camera: str, embeddings: ImageMessage, now: int | None = None, received: int | None = None
+    ) -> bool:
         """True where these completed a frame; `now` as for views."""
         arrived = time.monotonic_ns() if now is None else now
         stamp, size = embeddings.header.stamp, len(embeddings.data)
-        return self._line_up(camera, self._matchers[camera].add_second(stamp, embeddings, arrived, size))
+        return self._line_up(
+            camera, self._matchers[camera].add_second(stamp, embeddings, arrived, size, received)
+        )
 
     def expire(self) -> None:
         """Let go of what has waited for too long; for a live node whose cameras fall silent."""

@@ -187,12 +187,20 @@ def test_detections_a_little_before_or_long_after_their_image_are_all_paired(del
     assert stream(matcher, 60, 33 * MS, delay * MS) == [(33 * MS * n, 33 * MS * n) for n in range(60)]
 
 
-def test_without_a_pace_the_images_in_between_tell_that_stamps_run_ahead():
+def test_a_burst_after_a_stall_is_paired_whatever_comes_first():
     matcher = Pairs(lead=LEAD)
     for stamp in range(0, 20 * 100 * MS, 100 * MS):
-        assert matcher.first(stamp) is None
-        assert matcher.second(stamp + 200 * MS) is None
-    assert matcher.take_losses()["second_early"] == 18
+        matcher.second(stamp, stamp, 5000 * MS)
+    for stamp in range(0, 20 * 100 * MS, 100 * MS):
+        assert matcher.first(stamp, now=5001 * MS) == (stamp, stamp)
+
+
+def test_a_busy_node_that_takes_images_late_is_told_from_detections_that_come_early():
+    matcher = Pairs(lead=LEAD)
+    for number in range(20):
+        now, stamp = number * 100 * MS, number * 100 * MS
+        assert matcher.add_second(stamp, "boxes", now, received=stamp + 5 * MS) is None
+        assert matcher.add_first(stamp, "image", now + 90 * MS, received=stamp) == ("image", "boxes")
 
 
 def test_single_images_that_are_held_up_still_get_their_detections():
