@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from lla_fusion_ros.errors import LlaFusionError
+from lla_fusion_ros.errors import BundleError, LlaFusionError
 
 PACKAGE = "lla_fusion_ros"
 
@@ -30,11 +30,11 @@ def find_resource(relative: str | Path) -> Path:
 def find_model(name_or_path: str | Path) -> Path:
     """A bundle by its path, or by the name (with or without ending) of one that comes with the package."""
     path = Path(name_or_path).expanduser()
-    if path.exists() or path.parent != Path("."):
+    if path.is_file() or path.parent != Path("."):
         return path
     shipped = shipped_models()
     if path.stem not in shipped or path.suffix not in ("", ".safetensors"):
-        raise LlaFusionError(
+        raise BundleError(
             f"bundle '{path}' does not exist, and none of this name comes with the package "
             f"({', '.join(shipped) or 'none does'})"
         )

@@ -18,6 +18,7 @@ from lla_fusion_ros.bundle.container import read_container, write_container
 from lla_fusion_ros.bundle.meta import BundleMeta, meta_from_dict
 from lla_fusion_ros.errors import BundleError, LlaFusionError
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.resources import find_model
 
 if TYPE_CHECKING:  # torch takes seconds to import; a fusion node without networks never needs it
     from lla_fusion_ros.networks import Ensemble, Normalisation, SplitNetwork
@@ -247,9 +248,10 @@ def save_bundle(bundle: Bundle, path: str | Path) -> str:
     return write_container(Path(path), bundle.meta.as_dict(), bundle.tensors)
 
 
-def load_bundle(path: str | Path) -> Bundle:
-    """Read and check a bundle; BundleError says why a file is refused."""
-    document, tensors, digest = read_container(Path(path))
+def load_bundle(name_or_path: str | Path) -> Bundle:
+    """Read and check a bundle, by its path or the name of one that ships; BundleError says why not."""
+    path = find_model(name_or_path)
+    document, tensors, digest = read_container(path)
     bundle = Bundle(meta_from_dict(document, str(path)), tensors, digest, str(path))
     bundle.check()
     return bundle

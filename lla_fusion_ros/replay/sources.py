@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import CameraTopics, ViewTopics
+from lla_fusion_ros.bags.types import Message
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.errors import BagError, InputError
 from lla_fusion_ros.stream.classify import ClassifyStage
@@ -83,22 +84,23 @@ class ImageSource:
         """Paired frames and the times at which they became complete."""
         times: list[int] = []
         for message in self._bag.messages({*self._images, *self._detections}, self._start):
-            if self._offer(message.topic, message.data):
+            if self._offer(message):
                 times.append(message.time)
                 if len(times) >= FRAMES_PER_BATCH:
                     yield self._queue.ready.take(len(times)), times
                     times = []
+        self._queue.finish()
         if times:
             yield self._queue.ready.take(len(times)), times
 
-    def _offer(self, topic: str, data: bytes) -> bool:
-        camera = self._images.get(topic)
-        name = self._detections[topic] if camera is None else camera.name
+    def _offer(self, message: Message) -> bool:
+        camera = self._images.get(message.topic)
+        name = self._detections[message.topic] if camera is None else camera.name
         try:
             if camera is None:
-                return self._queue.offer_detections(name, parse_detections(data))
+                return self._queue.offer_detections(name, parse_detections(message.data), message.time)
             parse = parse_compressed_image if camera.compressed else parse_image
-            return self._queue.offer_image(name, parse(data))
+            return self._queue.offer_image(name, parse(message.data), message.time)
         except InputError:
             self._tally.drop(name, {"bad_message": 1})
             return False
@@ -137,17 +139,18 @@ class ViewSource:
         posterior = bundle.posterior()
         shape = ViewShape(posterior.networks, posterior.classes, posterior.features)
         names = [camera.name for camera in cameras]
-        roomy = replace(settings, queue_depth=_ROOM, sync_queue=_ROOM)
+        roomy = replace(settings, queue_depth=_ROOM)
         self._queue = ViewQueue(names, shape, bundle.hash, roomy, tally)
 
     def __iter__(self) -> Iterator[list[Timed]]:
         self._learn_bundles()
         times: deque[int] = deque()
         for message in self._bag.messages({*self._views, *self._embeddings}, self._start):
-            if self._offer(message.topic, message.data):
+            if self._offer(message):
                 times.append(message.time)
                 if len(times) >= VIEW_FRAMES_PER_BATCH:
                     yield self._batch(times)
+        self._queue.finish()
         if times:
             yield self._batch(times)
 
@@ -166,12 +169,12 @@ class ViewSource:
                 f"not from '{self._bundle.source}' ({self._bundle.hash[:12]}); give that one with --bundle"
             )
 
-    def _offer(self, topic: str, data: bytes) -> bool:
-        name = self._views.get(topic) or self._embeddings[topic]
+    def _offer(self, message: Message) -> bool:
+        name = self._views.get(message.topic) or self._embeddings[message.topic]
         try:
-            if topic in self._views:
-                return self._queue.offer_views(name, parse_detections(data))
-            return self._queue.offer_embeddings(name, parse_image(data))
+            if message.topic in self._views:
+                return self._queue.offer_views(name, parse_detections(message.data), message.time)
+            return self._queue.offer_embeddings(name, parse_image(message.data), message.time)
         except InputError:
             self._tally.drop(name, {"bad_message": 1})
             return False

@@ -52,31 +52,31 @@ class CameraInputs:
     def _lost(self, camera: str, reason: str, count: int) -> None:
         self._node.tally.drop(camera, {reason: count})
 
-    def _on_image(self, camera: str, raw: bytes) -> None:
+    def _on_image(self, camera: str, raw: bytes, received: int) -> None:
         self._choose(camera, image_topic(camera), compressed_topic(camera))
         self._node.hear(camera)
         try:
-            ready = self._queue.offer_image(camera, parse_image(raw))
+            ready = self._queue.offer_image(camera, parse_image(raw), received=received)
         except InputError:
             self._node.tally.drop(camera, {"bad_message": 1})
             return
         if ready:
             self._node.wake()
 
-    def _on_compressed(self, camera: str, raw: bytes) -> None:
+    def _on_compressed(self, camera: str, raw: bytes, received: int) -> None:
         self._choose(camera, compressed_topic(camera), image_topic(camera))
         self._node.hear(camera)
         try:
-            ready = self._queue.offer_image(camera, parse_compressed_image(raw))
+            ready = self._queue.offer_image(camera, parse_compressed_image(raw), received=received)
         except InputError:
             self._node.tally.drop(camera, {"bad_message": 1})
             return
         if ready:
             self._node.wake()
 
-    def _on_detections(self, camera: str, raw: bytes) -> None:
+    def _on_detections(self, camera: str, raw: bytes, received: int) -> None:
         try:
-            ready = self._queue.offer_detections(camera, parse_detections(raw))
+            ready = self._queue.offer_detections(camera, parse_detections(raw), received=received)
         except InputError:
             self._node.tally.drop(camera, {"bad_message": 1})
             return

@@ -69,8 +69,7 @@ class ClassFusionNode(ManagedNode):
         waiting = self._queue.ready.take(MOST_FRAMES)
         for frame in waiting:
             begun = time.monotonic()
-            for fused in self.guard.one_by_one(self._fuse, [frame]):
-                self._fused.publish(fused)
+            self.guard.publish(self._fused.publish, self.guard.one_by_one(self._fuse, [frame]))
             self.finish(frame.header.stamp, time.monotonic() - begun)
         return bool(waiting)
 
@@ -101,6 +100,11 @@ class ClassFusionNode(ManagedNode):
         waiting = str(len(self._queue.ready))
         return {**self.about, **describe_engine(self._fuse.engine), "waiting frames": waiting}
 
+    def look(self, inputs: Inputs, silent: frozenset[str]) -> None:
+        super().look(inputs, silent)
+        if self._queue is not None:
+            self._queue.expire()
+
     def waiting(self, camera: str) -> dict[str, int]:
         return {} if self._queue is None else self._queue.waiting(camera)
 
@@ -128,19 +132,23 @@ class ClassFusionNode(ManagedNode):
         if camera in self._queue.foreign:
             self.get_logger().error(f"camera {camera}: {self.troubles()[camera]}")
 
-    def _on_views(self, camera: str, raw: bytes) -> None:
+    def _on_views(self, camera: str, raw: bytes, received: int) -> None:
         self.hear(camera)
         try:
-            ready = self._queue is not None and self._queue.offer_views(camera, parse_detections(raw))
+            ready = self._queue is not None and self._queue.offer_views(
+                camera, parse_detections(raw), received=received
+            )
         except InputError:
             self.tally.drop(camera, {"bad_message": 1})
             return
         if ready:
             self.wake()
 
-    def _on_embeddings(self, camera: str, raw: bytes) -> None:
+    def _on_embeddings(self, camera: str, raw: bytes, received: int) -> None:
         try:
-            ready = self._queue is not None and self._queue.offer_embeddings(camera, parse_image(raw))
+            ready = self._queue is not None and self._queue.offer_embeddings(
+                camera, parse_image(raw), received=received
+            )
         except InputError:
             self.tally.drop(camera, {"bad_message": 1})
             return

@@ -9,6 +9,7 @@ from typing import Any
 from lla_fusion_ros.ros.cv_bridge_fallback import cv_bridge_fallback
 from lla_fusion_ros.ros.image_node import ImageNode
 from lla_fusion_ros.stream.classify import ClassifyStage
+from lla_fusion_ros.stream.frames import ViewFrame
 from lla_fusion_ros.stream.outputs import annotated_views_message
 from lla_fusion_ros.stream.queues import FrameQueue
 from lla_fusion_ros.stream.settings import StreamSettings
@@ -49,14 +50,16 @@ class CropClassifierNode(ImageNode):
         begun = time.monotonic()
         waiting = self.queue.ready.take(MOST_FRAMES)
         frames = self.guard.batch(self._classify, waiting)
-        for frame in frames:
-            self.publish_views(frame)
-            if self.wants_annotated(frame.camera):
-                self.outputs.publish(annotated_views_message(frame, self._class_names))
+        self.guard.publish(self._publish, frames)
         spent = time.monotonic() - begun
         for frame in frames:
             self.finish(frame.header.stamp, spent / len(frames))
         return bool(waiting)
+
+    def _publish(self, frame: ViewFrame) -> None:
+        self.publish_views(frame)
+        if self.wants_annotated(frame.camera):
+            self.outputs.publish(annotated_views_message(frame, self._class_names))
 
     def prepare(self, settings: Sequence[Any]) -> Callable[[], None]:
         queue, classify = self.queue, self._classify

@@ -13,6 +13,8 @@ from lla_fusion_ros.stream.outputs import cleared_message, fused_messages, label
 from lla_fusion_ros.tracks import TrackKey
 from lla_fusion_ros.wire import contract
 
+SAY_AGAIN = 10.0  # seconds between log lines about clock jumps
+
 
 class FusedOutput:
     """Publishes fused frames of one bundle."""
@@ -29,10 +31,12 @@ class FusedOutput:
         limit = self._node.parameters.of(NodeSettings).max_hypotheses
         for message in fused_messages(fused, self.class_names, limit):
             self._node.outputs.publish(message)
-        if fused.result.jumped:
+        if fused.result.jumped and not self._node.crowded:  # which has been said, and explains it
             camera = fused.frame.camera
             self._node.get_logger().warning(
-                f"camera {camera}: the clock jumped back, all tracks were cleared"
+                f"camera {camera}: the clock jumped back, all tracks were cleared; "
+                f"/diagnostics counts further jumps",
+                throttle_duration_sec=SAY_AGAIN,
             )
         for note in fused.result.notes:
             self._node.tell_once(note, note)

@@ -54,6 +54,8 @@ class ImageNode(ManagedNode):
         super().look(inputs, silent)
         if self._camera_inputs is not None:
             self._camera_inputs.listen_again(silent)
+        if self.queue is not None:
+            self.queue.expire()
 
     def describe(self) -> dict[str, str]:
         waiting = 0 if self.queue is None else len(self.queue.ready)
@@ -61,6 +63,11 @@ class ImageNode(ManagedNode):
 
     def waiting(self, camera: str) -> dict[str, int]:
         return {} if self.queue is None else self.queue.waiting(camera)
+
+    def hints(self) -> dict[str, str]:
+        if self.queue is None:
+            return {}
+        return {camera: self.queue.hint(camera) for camera in self.parameters.cameras}
 
     def publish_views(self, frame: ViewFrame) -> None:
         for message in view_messages(frame, self.parameters.of(NodeSettings).max_hypotheses):

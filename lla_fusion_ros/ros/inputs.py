@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -10,24 +11,38 @@ from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSPolicyKind, QoSProfile, ReliabilityPolicy
 
-OnBytes = Callable[[bytes], None]
+OnBytes = Callable[[bytes, int], None]  # the message, and when DDS got it in ns of the system's clock
 OnLost = Callable[[int], None]
+
+WENT_BACK = 3  # times that message numbers go back before it is said that two publishers send
 
 
 class Gaps:
     """Counts what DDS lost on the way, by the numbers that a publisher gives its messages.
 
     A full history loses messages without an event. With two publishers on a topic the numbers mean nothing,
-    and a publisher that begins anew begins at 1: neither is a gap.
+    and a publisher that begins again begins at 1: neither is a gap. Numbers that go back again and again
+    while the graph knows two publishers are those of two that send; one that died is known for a while.
     """
 
     def __init__(self) -> None:
         self._last: int | None = None
+        self._went_back = 0
+
+    @property
+    def mixed(self) -> bool:
+        """Whether messages of two publishers come."""
+        return self._went_back >= WENT_BACK
 
     def before(self, number: int | None, publishers: int) -> int:
         """How many messages are missing before this one; None where the middleware gives no numbers."""
         last, self._last = self._last, number
-        if last is None or number is None or publishers != 1:
+        if publishers < 2:
+            self._went_back = 0
+        if last is None or number is None:
+            return 0
+        if publishers != 1:
+            self._went_back += number <= last
             return 0
         return max(number - last - 1, 0)
 
@@ -47,6 +62,7 @@ class Inputs:
         )
         self._depth = depth
         self._subscriptions: dict[str, Any] = {}
+        self._gaps: dict[str, Gaps] = {}
         self._downgrade: dict[str, tuple[type, OnBytes, OnLost]] = {}
 
     def subscribe(self, message_type: type, topic: str, on_bytes: OnBytes, on_lost: OnLost) -> None:
@@ -55,7 +71,7 @@ class Inputs:
         if topic not in self._subscriptions:
             self._subscribe(message_type, topic, on_bytes, on_lost, self._reliability)
 
-    def subscribe_latched(self, message_type: type, topic: str, on_bytes: OnBytes) -> None:
+    def subscribe_latched(self, message_type: type, topic: str, on_bytes: Callable[[bytes], None]) -> None:
         """Receive a topic whose last message is kept for those who come late."""
         qos = QoSProfile(
             depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL
@@ -64,7 +80,17 @@ class Inputs:
             message_type, topic, on_bytes, qos, raw=True
         )
 
+    def crowded(self) -> dict[str, str]:
+        """Topics on which more than one publisher sends, and the nodes that do."""
+        crowded = {}
+        for topic in [topic for topic, gaps in self._gaps.items() if gaps.mixed]:
+            name = self._subscriptions[topic].topic_name  # with namespace and remaps
+            infos = self._node.get_publishers_info_by_topic(name)
+            crowded[name] = ", ".join(sorted(info.node_name for info in infos))
+        return crowded
+
     def unsubscribe(self, topic: str) -> None:
+        self._gaps.pop(topic, None)
         subscription = self._subscriptions.pop(topic, None)
         if subscription is not None:
             self._node.destroy_subscription(subscription)
@@ -101,13 +127,14 @@ class Inputs:
             # not from inside the event: the subscription it belongs to has to be replaced
             note = partial(self._note_incompatible, topic, message_type, on_bytes, on_lost)
             events = SubscriptionEventCallbacks(incompatible_qos=note)
-        gaps = Gaps()
+        gaps = self._gaps[topic] = Gaps()
 
         def receive(raw: bytes, info: Mapping[str, Any]) -> None:
             missing = gaps.before(info.get("publication_sequence_number"), subscription.get_publisher_count())
             if missing:
                 on_lost(missing)
-            on_bytes(raw)
+            # not when this callback is called: a busy node may take images later than detections
+            on_bytes(raw, info.get("received_timestamp") or time.time_ns())
 
         subscription = self._node.create_subscription(
             message_type,

@@ -50,6 +50,7 @@ class ManagedNode(LifecycleNode):
         self._silent: frozenset[str] = frozenset()
         self._next_report = 0.0
         self._told: set[str] = set()
+        self.crowded: dict[str, str] = {}  # topics on which two publishers send, and which
         self.tally = Tally()
         self.guard = Guard(self.tally, self.on_frame_error)
         self.about: dict[str, str] = {}  # the model and its device, for /diagnostics
@@ -98,6 +99,10 @@ class ManagedNode(LifecycleNode):
 
     def troubles(self) -> dict[str, str]:
         """What is wrong, by camera."""
+        return {}
+
+    def hints(self) -> dict[str, str]:
+        """Why messages of a camera may find no partner, where that is known."""
         return {}
 
     # Lifecycle.
@@ -178,6 +183,11 @@ class ManagedNode(LifecycleNode):
     def look(self, inputs: Inputs, silent: frozenset[str]) -> None:
         """Called a few times a second while active."""
         inputs.adapt()
+        self.crowded = inputs.crowded()
+        for topic, nodes in self.crowded.items():
+            self.tell_once(
+                topic, f"two publishers on {topic} ({nodes}): their messages mix, stop one of them"
+            )
 
     def _stop(self) -> None:
         if self._inputs is not None:
@@ -206,6 +216,8 @@ class ManagedNode(LifecycleNode):
 
     def on_frame_error(self, error: Exception) -> None:
         """A frame was left out because of an error of ours; counted already."""
+        if not self.context.ok():  # a signal has ended ROS in the middle of it
+            return
         trace = "".join(traceback.format_exception(error))
         self.tell_once(type(error).__name__, f"frames were lost to an internal error:\n{trace}")
 
@@ -237,7 +249,9 @@ class ManagedNode(LifecycleNode):
     def _report(self, now: float) -> None:
         assert self._health is not None
         values = {"state": self._state_machine.current_state[1], **self.describe()}
+        if self.crowded:
+            values["two publishers on"] = ", ".join(self.crowded)
         waiting = {camera: self.waiting(camera) for camera in self.parameters.cameras}
-        statuses = self._health.report(now, values, self.troubles(), waiting)
+        statuses = self._health.report(now, values, self.troubles(), waiting, self.hints())
         stamp = self.get_clock().now().nanoseconds
         self._diagnostics.publish(write_diagnostics(Header(stamp, ""), statuses))

@@ -36,7 +36,7 @@ CONFIGS = {
         "Parameters of replay.launch.py: a bag, with long queues, so that little is dropped.",
     ),
 }
-REPLAY_VALUES = {"queue_depth": 100, "sync_queue": 100, "input_depth": 100}
+REPLAY_VALUES = {"queue_depth": 100, "input_depth": 100}
 
 
 def parameters_page() -> str:

@@ -6,7 +6,7 @@ from rclpy.impl.rcutils_logger import RcutilsLogger
 
 from lla_fusion_ros.bundle import Bundle, load_bundle
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.resources import find_model, shipped_models
+from lla_fusion_ros.resources import shipped_models
 
 
 def load_model(name: str, logger: RcutilsLogger) -> Bundle:
@@ -16,9 +16,7 @@ def load_model(name: str, logger: RcutilsLogger) -> Bundle:
             "parameter 'model' is not set: give the path of a model file, or the name of one that ships: "
             + ", ".join(shipped_models())
         )
-    path = find_model(name)
-    bundle = load_bundle(path)
-    logger.info(
-        f"model {path}: {bundle.networks} networks, {bundle.classes} classes, sha256 {bundle.hash[:12]}"
-    )
+    bundle = load_bundle(name)
+    parts = f"{bundle.networks} networks, {bundle.classes} classes, sha256 {bundle.hash[:12]}"
+    logger.info(f"model {bundle.source}: {parts}")
     return bundle

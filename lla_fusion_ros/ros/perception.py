@@ -49,8 +49,7 @@ class PerceptionNode(ImageNode):
         begun = time.monotonic()
         waiting = len(self._perception.queue.ready)
         frames = self._perception.step()
-        for fused in frames:
-            self._publish(fused)
+        self.guard.publish(self._publish, frames)
         spent = time.monotonic() - begun
         for fused in frames:
             self.finish(fused.frame.header.stamp, spent / len(frames))

@@ -70,16 +70,15 @@ NODES: dict[str, tuple[Group, ...]] = {
     "crop_classifier": ((NodeSettings, None), (NetworkSettings, None), (StreamSettings, None)),
     "class_fusion": (
         (NodeSettings, None),
-        (StreamSettings, ("sync_queue", "queue_depth")),
+        (StreamSettings, ("sync_wait", "sync_memory", "queue_depth")),
         (FusionSettings, None),
     ),
 }
-# What a running node can change: everything about streams and fusion, but for the length of waiting lines.
+# What a running node can change: everything about streams and fusion.
 CHANGEABLE_GROUPS = (StreamSettings, FusionSettings)
-FIXED_FIELDS = ("sync_queue",)
 CHANGEABLE_FIELDS = ("max_hypotheses",)
 
 
 def is_changeable(group: type, name: str) -> bool:
     """Whether a parameter may change while the node runs."""
-    return name in CHANGEABLE_FIELDS or (group in CHANGEABLE_GROUPS and name not in FIXED_FIELDS)
+    return name in CHANGEABLE_FIELDS or group in CHANGEABLE_GROUPS

@@ -110,7 +110,7 @@ class ClassifyStage:
         check = check_boxes(detections.boxes, pixels.shape, self.settings.min_box_size)
         if check.reasons:
             self._tally.drop(frame.camera, check.reasons)
-        rows = np.flatnonzero(check.keep)
+        rows = self._at_most(np.flatnonzero(check.keep), check.boxes, frame.camera)
         crops = cut_crops(pixels, check.boxes[rows], self._size, self._margin)
         seen = shows_something(crops)
         if not seen.all():
@@ -127,20 +127,24 @@ class ClassifyStage:
             return self._fallback(frame.image)
 
     def _named(self, frame: CameraFrame) -> Detections:
-        """The detections that can be tracked, at most `max_detections`."""
+        """The detections that can be tracked."""
         ids = frame.detections.ids
         usable = [row for row, name in enumerate(ids) if 0 < len(name) <= LONGEST_ID]
-        kept = usable[: self.settings.max_detections]
-        if len(kept) == len(ids):
+        if len(usable) == len(ids):
             return frame.detections
         empty = sum(not name for name in ids)
-        reasons = {
-            "empty_id": empty,
-            "long_id": len(ids) - len(usable) - empty,
-            "too_many_detections": len(usable) - len(kept),
-        }
+        reasons = {"empty_id": empty, "long_id": len(ids) - len(usable) - empty}
         self._tally.drop(frame.camera, {reason: count for reason, count in reasons.items() if count})
-        return frame.detections.take(np.array(kept, np.intp))
+        return frame.detections.take(np.array(usable, np.intp))
+
+    def _at_most(self, rows: np.ndarray, boxes: np.ndarray, camera: str) -> np.ndarray:
+        """The rows of the `max_detections` largest boxes in the image: what is near matters most."""
+        most = self.settings.max_detections
+        if len(rows) <= most:
+            return rows
+        self._tally.drop(camera, {"too_many_detections": len(rows) - most})
+        areas = boxes[rows, 2] * boxes[rows, 3]
+        return np.sort(rows[np.argsort(-areas, kind="stable")[:most]])
 
 
 def _usable(parts: Iterable[Prepared | None]) -> list[Prepared]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from lla_fusion_ros.stream.frames import CameraFrame, ViewFrame
+from lla_fusion_ros.stream.frames import CameraFrame, FusedFrame, ViewFrame
 from lla_fusion_ros.stream.tally import Tally
 
 Frame = TypeVar("Frame", CameraFrame, ViewFrame)
 Done = TypeVar("Done")
+Ready = TypeVar("Ready", ViewFrame, FusedFrame)
 Tell = Callable[[Exception], None]
 
 
@@ -43,3 +44,13 @@ class Guard:
                 self._tally.add(frame.camera, "unused_frames")
                 self._tell(error)
         return done
+
+    def publish(self, send: Callable[[Ready], None], frames: Sequence[Ready]) -> None:
+        """Send frames, one after the other; one that cannot be sent costs itself only."""
+        for frame in frames:
+            try:
+                send(frame)
+            except Exception as error:
+                camera = frame.frame.camera if isinstance(frame, FusedFrame) else frame.camera
+                self._tally.drop(camera, {"not_published": 1})
+                self._tell(error)

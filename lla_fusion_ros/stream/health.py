@@ -12,8 +12,11 @@ from lla_fusion_ros.stream.tally import Tally
 from lla_fusion_ros.wire.status import ERROR, OK, WARN, Status
 
 _LATENCIES = 500  # of the newest frames
+# Seconds. A stamp further from the node's clock is of another one: a recording without use_sim_time, say.
+_OLDEST, _NEWEST = 60.0, -1.0
 _IMAGES_TO_NOTICE = 3  # images without a frame between two reports that are worth a word
 _LOSS = "dropped_"
+_UNPAIRED = {"detections_without_image", "detections_too_late", "detections_before_image"}
 INTERNAL_ERROR = "dropped_internal_error"
 
 
@@ -44,7 +47,7 @@ class Health:
     def finish(self, latency: float, work: float) -> None:
         """A frame is out: seconds since its stamp, and seconds of work it took."""
         with self._lock:
-            self._latency.append(latency)
+            self._latency.append(latency if _NEWEST <= latency <= _OLDEST else np.nan)
             self._work.append(work)
 
     def silent(self, now: float) -> frozenset[str]:
@@ -59,6 +62,7 @@ class Health:
         values: Mapping[str, str],
         troubles: Mapping[str, str] | None = None,
         waiting: Mapping[str, Mapping[str, int]] | None = None,
+        hints: Mapping[str, str] | None = None,
     ) -> list[Status]:
         """A status of the node and one of each camera, over the time since the last report.
 
@@ -66,11 +70,19 @@ class Health:
             values: more about the node.
             troubles: what else is wrong, by camera.
             waiting: how much waits for what, by camera.
+            hints: why images and detections may find no partner, by camera.
         """
         elapsed = max(now - self._reported_at, 1e-3) if self._reported_at is not None else np.inf
         self._reported_at = now
         cameras = [
-            self._camera(camera, now, elapsed, (troubles or {}).get(camera), (waiting or {}).get(camera, {}))
+            self._camera(
+                camera,
+                now,
+                elapsed,
+                (troubles or {}).get(camera),
+                (waiting or {}).get(camera, {}),
+                (hints or {}).get(camera, ""),
+            )
             for camera in self._cameras
         ]
         worst = max((status.level for status in cameras), default=OK)
@@ -85,12 +97,17 @@ class Health:
         return [own, *cameras]
 
     def _camera(
-        self, camera: str, now: float, elapsed: float, trouble: str | None, waiting: Mapping[str, int]
+        self,
+        camera: str,
+        now: float,
+        elapsed: float,
+        trouble: str | None,
+        waiting: Mapping[str, int],
+        hint: str,
     ) -> Status:
         counts = self._tally.of(camera)
         fresh = counts - self._reported[camera]
         self._reported[camera] = counts
-        lost = {key.removeprefix(_LOSS): count for key, count in fresh.items() if key.startswith(_LOSS)}
         values = {
             "rate": f"{fresh['frames'] / elapsed:.2f}",
             **{key: str(count) for key, count in sorted({**counts, **waiting}.items())},
@@ -101,23 +118,37 @@ class Health:
         if camera in self.silent(now):
             heard = self._heard.get(camera)
             message = "nothing received yet" if heard is None else f"silent for {now - heard:.1f} s"
+            if fresh["detections"]:
+                message = f"{fresh['detections']} detections, but no image"
             return Status(WARN, name, message, camera, values)
-        if fresh["images"] >= _IMAGES_TO_NOTICE and not fresh["frames"]:
-            message = f"{fresh['images']} images, but no frame: do detections come, with the images' stamps?"
-            return Status(WARN, name, message, camera, values)
-        if lost:
-            message = "lost " + ", ".join(f"{count} {reason}" for reason, count in sorted(lost.items()))
-            return Status(WARN, name, message, camera, values)
+        if problems := _problems(fresh, hint):
+            return Status(WARN, name, "; ".join(problems), camera, values)
         return Status(OK, name, "well", camera, values)
 
     def _latencies(self) -> dict[str, str]:
         with self._lock:
-            latency, work = list(self._latency), list(self._work)
-        if not latency:
+            latency, work = np.array(self._latency), list(self._work)
+        known = latency[np.isfinite(latency)]
+        if not work:
             return {}
-        low, high = np.percentile(latency, [50, 95]) * 1e3
-        return {
-            "latency p50 ms": f"{low:.1f}",
-            "latency p95 ms": f"{high:.1f}",
-            "work per frame ms": f"{np.mean(work) * 1e3:.2f}",
-        }
+        values = {"work per frame ms": f"{np.mean(work) * 1e3:.2f}"}
+        if not len(known):
+            return {"latency": "unknown, the stamps are not of this node's clock", **values}
+        low, high = np.percentile(known, [50, 95]) * 1e3
+        return {"latency p50 ms": f"{low:.1f}", "latency p95 ms": f"{high:.1f}", **values}
+
+
+def _problems(fresh: Counter[str], hint: str) -> list[str]:
+    """What went wrong with the messages of a camera since the last report."""
+    lost = {key.removeprefix(_LOSS): count for key, count in fresh.items() if key.startswith(_LOSS)}
+    problems = []
+    no_frame = fresh["images"] >= _IMAGES_TO_NOTICE and not fresh["frames"]
+    if no_frame:
+        problems.append(f"{fresh['images']} images, but no frame")
+        if not fresh["detections"]:
+            return [*problems, "no detections come"]
+    if lost:
+        problems.append("lost " + ", ".join(f"{count} {reason}" for reason, count in sorted(lost.items())))
+    if hint and (not lost.keys().isdisjoint(_UNPAIRED) or (no_frame and not lost)):
+        problems.append(hint)
+    return problems

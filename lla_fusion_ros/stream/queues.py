@@ -3,19 +3,22 @@ from another."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
 from lla_fusion_ros.stream.frames import CameraFrame
-from lla_fusion_ros.stream.pairing import StampMatcher
+from lla_fusion_ros.stream.pairing import Limits, Misfit, StampMatcher
 from lla_fusion_ros.stream.settings import StreamSettings
 from lla_fusion_ros.stream.tally import Tally
 from lla_fusion_ros.wire.detections import Detections
 from lla_fusion_ros.wire.images import CompressedImageMessage, ImageMessage
 
 SECOND = 1_000_000_000
+MEGABYTE = 1_000_000
+Picture = ImageMessage | CompressedImageMessage
 
 
 class _OfCamera(Protocol):
@@ -82,38 +85,48 @@ class FrameQueue:
         offsets = time_offsets or {}
         self.ready: BoundedQueue[CameraFrame] = BoundedQueue(settings.queue_depth, tally)
         self._tally = tally
-        self._matchers: dict[str, StampMatcher[ImageMessage | CompressedImageMessage, Detections]] = {
-            camera: StampMatcher(
-                round(settings.sync_tolerance * SECOND),
-                settings.sync_queue,
-                round(offsets.get(camera, 0.0) * SECOND),
-            )
-            for camera in cameras
+        limits = image_limits(settings)
+        self._matchers: dict[str, StampMatcher[Picture, Detections]] = {
+            camera: StampMatcher(limits, round(offsets.get(camera, 0.0) * SECOND)) for camera in cameras
         }
 
     def configure(self, settings: StreamSettings) -> None:
-        """New tolerance and depth from the next message on; waiting lines keep their length."""
+        """New settings from the next message on."""
         self.ready.depth = settings.queue_depth
         for matcher in self._matchers.values():
-            matcher.tolerance = round(settings.sync_tolerance * SECOND)
+            matcher.limits = image_limits(settings)
 
-    def offer_image(self, camera: str, image: ImageMessage | CompressedImageMessage) -> bool:
-        """True where this image completed a frame."""
-        matcher = self._matchers[camera]
-        before = matcher.unpaired_first, matcher.unpaired_second
-        pair = matcher.add_first(image.header.stamp, image)
+    def offer_image(
+        self, camera: str, image: Picture, now: int | None = None, received: int | None = None
+    ) -> bool:
+        """True where this image completed a frame; `now`, `received`: see `pairing`."""
         self._tally.add(camera, "images")
-        self._count_unpaired(camera, *before)
+        arrived = time.monotonic_ns() if now is None else now
+        pair = self._matchers[camera].add_first(image.header.stamp, image, arrived, len(image.data), received)
         return self._line_up(camera, pair)
 
-    def offer_detections(self, camera: str, detections: Detections) -> bool:
-        """True where these detections completed a frame."""
-        matcher = self._matchers[camera]
-        before = matcher.unpaired_first, matcher.unpaired_second
-        pair = matcher.add_second(detections.header.stamp, detections)
+    def offer_detections(
+        self, camera: str, detections: Detections, now: int | None = None, received: int | None = None
+    ) -> bool:
+        """True where these detections completed a frame; `now` as for images."""
         self._tally.add(camera, "detections")
-        self._count_unpaired(camera, *before)
-        return self._line_up(camera, pair)
+        arrived = time.monotonic_ns() if now is None else now
+        stamp, size = detections.header.stamp, detections.nbytes
+        return self._line_up(
+            camera, self._matchers[camera].add_second(stamp, detections, arrived, size, received)
+        )
+
+    def expire(self) -> None:
+        """Let go of what has waited for too long; for a live node whose cameras fall silent."""
+        for camera, matcher in self._matchers.items():
+            matcher.expire(time.monotonic_ns())
+            self._count_losses(camera)
+
+    def finish(self) -> None:
+        """No message comes any more: count what waits for its partner in vain."""
+        for camera, matcher in self._matchers.items():
+            matcher.finish()
+            self._count_losses(camera)
 
     def waiting(self, camera: str) -> dict[str, int]:
         """Messages of a camera that wait for their partner, and frames that wait for the networks."""
@@ -121,24 +134,62 @@ class FrameQueue:
         frames = self.ready.waiting(camera)
         return {"waiting_images": images, "waiting_detections": detections, "waiting_frames": frames}
 
+    def hint(self, camera: str) -> str:
+        """What the last detections without an image suggest; empty where none were lost."""
+        matcher = self._matchers[camera]
+        return "" if matcher.misfit is None else _hint(camera, matcher.misfit, matcher.limits)
+
     def clear(self) -> None:
         """Forget what waits."""
         self.ready.clear()
         for matcher in self._matchers.values():
             matcher.clear()
 
-    def _count_unpaired(self, camera: str, images_before: int, detections_before: int) -> None:
+    def _count_losses(self, camera: str) -> None:
         """An image without boxes is no loss: nothing was seen in it."""
-        matcher = self._matchers[camera]
-        if images := matcher.unpaired_first - images_before:
-            self._tally.add(camera, "images_without_detections", images)
-        if detections := matcher.unpaired_second - detections_before:
-            self._tally.drop(camera, {"detections_without_image": detections})
+        losses = self._matchers[camera].take_losses()
+        if losses["first"]:
+            self._tally.add(camera, "images_without_detections", losses["first"])
+        reasons = {
+            "detections_without_image": losses["second"],
+            "detections_too_late": losses["second_late"],
+            "detections_before_image": losses["second_early"],
+        }
+        self._tally.drop(camera, {reason: count for reason, count in reasons.items() if count})
 
-    def _line_up(
-        self, camera: str, pair: tuple[ImageMessage | CompressedImageMessage, Detections] | None
-    ) -> bool:
+    def _line_up(self, camera: str, pair: tuple[Picture, Detections] | None) -> bool:
+        self._count_losses(camera)
         if pair is None:
             return False
         self.ready.put(CameraFrame(camera, *pair))
         return True
+
+
+def image_limits(settings: StreamSettings) -> Limits:
+    """How images and their detections are paired."""
+    return Limits(
+        tolerance=round(settings.sync_tolerance * SECOND),
+        wait=round(settings.sync_wait * SECOND),
+        memory=settings.sync_memory * MEGABYTE,
+        lead=round(settings.sync_lead * SECOND),
+    )
+
+
+def _hint(camera: str, misfit: Misfit, limits: Limits) -> str:
+    seconds = misfit.nanoseconds / SECOND
+    if misfit.loss == "second_early":
+        return (
+            f"detections come before the image of their stamp, {seconds:.3f} s ahead: where the detector "
+            f"stamps late, set {camera}.time_offset to {-seconds:.3f}; where images are slow, raise sync_lead"
+        )
+    if misfit.loss == "second_late":
+        name = "sync_wait" if misfit.nanoseconds > limits.wait else "sync_memory"
+        return (
+            f"detections come {seconds:.2f} s after their image, which could not wait so long: raise {name}"
+        )
+    if abs(misfit.nanoseconds) <= limits.tolerance:
+        return "detections come twice for the same image: do two detectors send them?"
+    return (
+        f"the stamps of detections differ by {seconds:+.3f} s from the nearest image's: the detector should "
+        f"copy the image's stamp; a fixed difference can be set, {camera}.time_offset: {-seconds:.3f}"
+    )

@@ -8,16 +8,17 @@ bundle are refused.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+import time
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.stream.frames import ViewFrame
-from lla_fusion_ros.stream.pairing import StampMatcher
-from lla_fusion_ros.stream.queues import BoundedQueue
+from lla_fusion_ros.stream.pairing import Limits, StampMatcher
+from lla_fusion_ros.stream.queues import BoundedQueue, image_limits
 from lla_fusion_ros.stream.settings import StreamSettings
 from lla_fusion_ros.stream.tally import Tally
 from lla_fusion_ros.views import Views
@@ -25,6 +26,7 @@ from lla_fusion_ros.wire.detections import Detections
 from lla_fusion_ros.wire.images import ImageMessage, matrix_of
 
 HASH_PREFIX = "sha256:"
+MOST_UNSURE = 100  # frames of a camera that wait to be told which bundle they come from
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +74,16 @@ class ViewQueue:
         self._tally = tally
         self._known: set[str] = set()
         self._matchers: dict[str, StampMatcher[Detections, ImageMessage]] = {
-            camera: StampMatcher(0, settings.sync_queue) for camera in cameras
+            camera: StampMatcher(_limits(settings)) for camera in cameras
         }
         # frames that came before the latched message that says whose they are
-        self._unsure: dict[str, deque[ViewFrame]] = {
-            camera: deque(maxlen=settings.sync_queue) for camera in cameras
-        }
+        self._unsure: dict[str, deque[ViewFrame]] = {camera: deque(maxlen=MOST_UNSURE) for camera in cameras}
 
     def configure(self, settings: StreamSettings) -> None:
-        """A new depth from the next message on."""
+        """New settings from the next message on."""
         self.ready.depth = settings.queue_depth
+        for matcher in self._matchers.values():
+            matcher.limits = _limits(settings)
 
     def offer_bundle(self, camera: str, location: str) -> bool:
         """`database_location` of the camera's VisionInfo; True where frames that waited for it are ready."""
@@ -101,20 +103,38 @@ class ViewQueue:
             self.ready.put(frame)
         return bool(waiting)
 
-    def offer_views(self, camera: str, detections: Detections) -> bool:
-        """True where these completed a frame."""
+    def offer_views(
+        self, camera: str, detections: Detections, now: int | None = None, received: int | None = None
+    ) -> bool:
+        """True where these completed a frame; `now`, `received`: see `pairing`."""
         self._tally.add(camera, "views_messages")
-        before = self._unpaired(camera)
-        pair = self._matchers[camera].add_first(detections.header.stamp, detections)
-        self._count_unpaired(camera, before)
-        return self._line_up(camera, pair)
+        arrived = time.monotonic_ns() if now is None else now
+        stamp, size = detections.header.stamp, detections.nbytes
+        return self._line_up(
+            camera, self._matchers[camera].add_first(stamp, detections, arrived, size, received)
+        )
 
-    def offer_embeddings(self, camera: str, embeddings: ImageMessage) -> bool:
-        """True where these completed a frame."""
-        before = self._unpaired(camera)
-        pair = self._matchers[camera].add_second(embeddings.header.stamp, embeddings)
-        self._count_unpaired(camera, before)
-        return self._line_up(camera, pair)
+    def offer_embeddings(
+        self, camera: str, embeddings: ImageMessage, now: int | None = None, received: int | None = None
+    ) -> bool:
+        """True where these completed a frame; `now` as for views."""
+        arrived = time.monotonic_ns() if now is None else now
+        stamp, size = embeddings.header.stamp, len(embeddings.data)
+        return self._line_up(
+            camera, self._matchers[camera].add_second(stamp, embeddings, arrived, size, received)
+        )
+
+    def expire(self) -> None:
+        """Let go of what has waited for too long; for a live node whose cameras fall silent."""
+        for camera, matcher in self._matchers.items():
+            matcher.expire(time.monotonic_ns())
+            self._count_losses(camera)
+
+    def finish(self) -> None:
+        """No message comes any more: count what waits for its partner in vain."""
+        for camera, matcher in self._matchers.items():
+            matcher.finish()
+            self._count_losses(camera)
 
     def waiting(self, camera: str) -> dict[str, int]:
         """Messages of a camera that wait for their partner, and frames that wait for fusion."""
@@ -129,21 +149,20 @@ class ViewQueue:
             matcher.clear()
             self._unsure[camera].clear()
 
-    def _unpaired(self, camera: str) -> Counter[str]:
-        matcher = self._matchers[camera]
-        return Counter(
-            views_without_embeddings=matcher.unpaired_first, embeddings_without_views=matcher.unpaired_second
-        )
-
-    def _count_unpaired(self, camera: str, before: Counter[str]) -> None:
-        if lost := self._unpaired(camera) - before:
-            self._tally.drop(camera, lost)
+    def _count_losses(self, camera: str) -> None:
+        losses = self._matchers[camera].take_losses()
+        reasons = {
+            "views_without_embeddings": losses["first"],
+            "embeddings_without_views": losses["second"] + losses["second_late"],
+        }
+        self._tally.drop(camera, {reason: count for reason, count in reasons.items() if count})
 
     def _refuse(self, camera: str, count: int) -> None:
         if count:
             self._tally.drop(camera, {"other_bundle": count})
 
     def _line_up(self, camera: str, pair: tuple[Detections, ImageMessage] | None) -> bool:
+        self._count_losses(camera)
         if pair is None:
             return False
         if camera in self.foreign:
@@ -167,3 +186,8 @@ class ViewQueue:
         self._tally.add(camera, "frames")
         self.ready.put(frame)
         return True
+
+
+def _limits(settings: StreamSettings) -> Limits:
+    """Both messages of a frame come from one node with one stamp, in either order."""
+    return replace(image_limits(settings), tolerance=0, lead=None)

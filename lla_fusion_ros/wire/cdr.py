@@ -99,6 +99,10 @@ class CdrReader:
 
     def header(self) -> Header:
         seconds, nanoseconds = struct.unpack(self._byte_order + "iI", self.take(8))
+        if nanoseconds >= NANOSECONDS:  # what it means is anybody's guess, and it could not be written again
+            raise InputError(
+                f"the stamp of the message has {nanoseconds} nanoseconds, a second has {NANOSECONDS}"
+            )
         return Header(seconds * NANOSECONDS + nanoseconds, self.string())
 
 

@@ -48,6 +48,11 @@ class Detections:
         return len(self.ids)
 
     @property
+    def nbytes(self) -> int:
+        """About how much memory it takes; without the scores."""
+        return self.bbox.nbytes + sum(map(len, self.ids))
+
+    @property
     def boxes(self) -> np.ndarray:
         """cx, cy, w, h in pixels.  [detections, 4]"""
         return self.bbox[:, [0, 1, 3, 4]]

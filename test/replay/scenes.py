@@ -26,13 +26,15 @@ def write_scene(
     objects: int = 3,
     compressed: bool = False,
     detections_late_by: int = 0,
+    detections_stamped: int = 0,
     stagger: int = 0,
     seed: int = 0,
     ids: Sequence[str] | None = None,
 ) -> Path:
     """A bag of images with tracked boxes, called `track 0` and so on or as `ids` says; times in ns.
 
-    Detections may reach the recorder later than their image; cameras may take their images in turn.
+    Detections may reach the recorder later than their image, and be stamped later; cameras may take their
+    images in turn.
     """
     ids = [f"track {index}" for index in range(objects)] if ids is None else ids
     objects = len(ids)
@@ -55,8 +57,8 @@ def write_scene(
             boxes[:, 1] = 60
             boxes[:, 3:] = 16 + frame
             messages.append((stamp, f"/{camera}/image{suffix}", image))
-            late = stamp + detections_late_by
-            messages.append((late, f"/{camera}/detections", write_detections(header, ids, boxes)))
+            late, stamped = stamp + detections_late_by, Header(stamp + detections_stamped, header.frame_id)
+            messages.append((late, f"/{camera}/detections", write_detections(stamped, ids, boxes)))
     with BagWriter(path) as writer:
         for camera in cameras:
             writer.add(f"/{camera}/image{suffix}", kind)

@@ -56,17 +56,17 @@ def live(path, bundle):
         for message in bag.messages():
             camera, what = message.topic.strip("/").split("/", 1)
             if what == "detections":
-                perception.queue.offer_detections(camera, parse_detections(message.data))
+                perception.queue.offer_detections(camera, parse_detections(message.data), message.time)
             elif what == "image":
-                perception.queue.offer_image(camera, parse_image(message.data))
+                perception.queue.offer_image(camera, parse_image(message.data), message.time)
             else:
-                perception.queue.offer_image(camera, parse_compressed_image(message.data))
+                perception.queue.offer_image(camera, parse_compressed_image(message.data), message.time)
             fused += perception.step()
     return fused
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-@pytest.mark.parametrize("late", [0, 3 * STEP // 2])
+@pytest.mark.parametrize("late", [-STEP // 5, 0, 3 * STEP // 2])
 def test_a_replay_gives_what_the_live_object_gives_in_the_same_order(tmp_path, bundle, compressed, late):
     path = write_scene(tmp_path / "drive", compressed=compressed, detections_late_by=late)
     frames, result = run(path, bundle)
@@ -78,6 +78,16 @@ def test_a_replay_gives_what_the_live_object_gives_in_the_same_order(tmp_path, b
         assert fused.result.ids == other.result.ids
         np.testing.assert_allclose(fused.result.pmf, other.result.pmf, atol=1e-5)
     assert result.frames == 24 and result.views == 72 and not result.interrupted
+
+
+def test_detections_recorded_with_the_stamps_of_later_images_are_fused_with_none(tmp_path, bundle):
+    late, stamped = STEP // 4, 2 * STEP
+    path = write_scene(tmp_path / "drive", detections_late_by=late, detections_stamped=stamped)
+    frames, result = run(path, bundle)
+    assert frames == live(path, bundle) == []
+    assert result.counts["dropped_detections_before_image"] == 2 * 10
+    assert result.counts["dropped_detections_without_image"] == 2 * 2
+    assert result.counts["images_without_detections"] == 2 * 12
 
 
 def test_the_fused_bag_holds_every_frame_and_can_be_fused_again_without_images(tmp_path, bundle):

@@ -19,6 +19,7 @@ from lla_fusion_ros.crops import Pixels, cut_crops
 from lla_fusion_ros.errors import InputError, LlaFusionError
 from lla_fusion_ros.pipeline import Classifier, FusionEngine, Observation
 from lla_fusion_ros.ros.perception import PerceptionNode
+from lla_fusion_ros.wire.detections import parse_detections
 from support.camera import SECOND, START, CameraOnGraph, counted, pmf_of, stamp_of
 from support.ros import LATCHED
 from support.tiny_bundle import tiny_bundle
@@ -134,6 +135,86 @@ def test_bad_messages_are_counted_and_the_next_good_frame_is_right(ros_graph, ma
             lambda key=f"dropped_{reason}", count=count: counted(diagnostics, "left", key) == count,
             what=f"{count} {reason} in the diagnostics",
         )
+
+
+def test_a_frame_with_an_impossible_stamp_is_refused_and_the_others_go_on(ros_graph, make_node, listener):
+    make_node().start()
+    left, right = CameraOnGraph(listener, "left"), CameraOnGraph(listener, "right")
+    connect(ros_graph, listener, left)
+    received = connect(ros_graph, listener, right)
+    diagnostics = ros_graph.collect(listener, DiagnosticArray, "/diagnostics", 100)
+    image = Image(height=60, width=80, encoding="rgb8", step=240, data=scene(0).tobytes())
+    boxes = Detection2DArray()
+    for message in (image, boxes):
+        message.header.stamp.sec, message.header.stamp.nanosec = 2**31 - 1, 2**32 - 1
+    left.images.publish(image)
+    left.detections.publish(boxes)
+    right.send(START, scene(0), IDS, BOXES)
+    ros_graph.spin_until(lambda: received, what="the good frame")
+    assert received[0].header.frame_id == "right"
+    bad = "dropped_bad_message"
+    ros_graph.spin_until(lambda: counted(diagnostics, "left", bad) == 2, what="two bad messages counted")
+
+
+def test_a_frame_that_cannot_be_published_costs_no_other_of_its_batch(ros_graph, make_node, listener):
+    node = make_node()
+    node.start()
+    left, right = CameraOnGraph(listener, "left"), CameraOnGraph(listener, "right")
+    connect(ros_graph, listener, left)
+    received = connect(ros_graph, listener, right)
+    diagnostics = ros_graph.collect(listener, DiagnosticArray, "/diagnostics", 100)
+    publish = node.outputs.publish
+
+    def broken(message):
+        if parse_detections(message.data).header.frame_id == "left":
+            raise RuntimeError("the writer is broken")
+        publish(message)
+
+    node.outputs.publish = broken
+    with node._core_lock:  # the worker waits, so that both are in one batch
+        left.send(START, scene(0), IDS, BOXES)
+        ros_graph.spin_until(lambda: len(node.queue.ready) == 1, what="the frame to come")
+        right.send(START, scene(0), IDS, BOXES)
+        ros_graph.spin_until(lambda: len(node.queue.ready) == 2, what="both frames")
+    ros_graph.spin_until(lambda: received, what="the good frame")
+    assert [message.header.frame_id for message in received] == ["right"]
+    lost = "dropped_not_published"
+    ros_graph.spin_until(lambda: counted(diagnostics, "left", lost) == 1, what="the other one counted")
+
+
+def test_two_publishers_on_a_camera_are_named_once_and_stamps_of_the_past_have_no_latency(
+    ros_graph, make_node, listener, capfd
+):
+    make_node().start()
+    diagnostics = ros_graph.collect(listener, DiagnosticArray, "/diagnostics", 100)
+    cameras = [CameraOnGraph(listener, "left"), CameraOnGraph(ros_graph.node("recording"), "left")]
+    connect(ros_graph, listener, cameras[0])
+    received = connect(ros_graph, listener, cameras[1])
+    ros_graph.wait_for_publishers(listener, "/left/image", 2)
+
+    def own_values() -> dict[str, str]:
+        statuses = [status for message in diagnostics for status in message.status]
+        newest = [status for status in statuses if status.name == "perception"][-1:]
+        return {pair.key: pair.value for status in newest for pair in status.values}
+
+    def send(step: int) -> None:  # two times, far apart, in turns
+        for number, camera in enumerate(cameras):
+            camera.send(START + number * 100 * SECOND + step * TENTH, scene(0), IDS, BOXES)
+        count = len(received)
+        ros_graph.spin_until(lambda: len(received) >= count + 2, what="the fused frames")
+
+    for step in range(10):
+        send(step)
+    ros_graph.spin_until(
+        lambda: "/left/image" in own_values().get("two publishers on", ""), what="the report"
+    )
+    for step in range(10, 20):
+        send(step)
+    ros_graph.spin_until(lambda: counted(diagnostics, "left", "clock_jumps") > 10, what="the clock jumps")
+    log = capfd.readouterr().err
+    assert log.count("two publishers on /left/image (listener, recording)") == 1
+    assert log.count("clock jumped back") == 1
+    assert "latency p50 ms" not in own_values() and "work per frame ms" in own_values()
 
 
 def test_parameters_describe_themselves_and_bad_changes_are_refused_with_a_reason(

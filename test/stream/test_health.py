@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lla_fusion_ros.stream.health import Health
 from lla_fusion_ros.stream.tally import Tally
 from lla_fusion_ros.wire.status import ERROR, OK, WARN
@@ -51,8 +53,30 @@ def test_images_of_which_no_frame_is_made_are_a_warning():
         tally.add(camera, "images", 10)
     tally.add("right", "frames", 2)
     _, left, right = health.report(1.1, {})
-    assert left.level == WARN and "do detections come" in left.message
+    assert (left.level, left.message) == (WARN, "10 images, but no frame; no detections come")
     assert right.level == OK
+
+
+def test_detections_without_any_image_are_a_warning_that_says_so():
+    health, tally = make()
+    tally.add("left", "detections", 7)
+    _, left, right = health.report(1.0, {})
+    assert (left.level, left.message) == (WARN, "7 detections, but no image")
+    assert right.message == "nothing received yet"
+
+
+def test_lost_detections_come_with_the_reason_and_what_to_do():
+    health, tally = make()
+    hints = {"left": "raise sync_wait", "right": "raise sync_wait"}
+    for camera, reason in (("left", "detections_too_late"), ("right", "queue_full")):
+        health.hear(camera, 1.0)
+        tally.add(camera, "images", 10)
+        tally.add(camera, "detections", 10)
+        tally.drop(camera, {reason: 2})
+    tally.add("right", "frames", 8)
+    _, left, right = health.report(1.1, {}, hints=hints)
+    assert left.message == "10 images, but no frame; lost 2 detections_too_late; raise sync_wait"
+    assert right.message == "lost 2 queue_full"
 
 
 def test_a_trouble_is_an_error():
@@ -77,3 +101,14 @@ def test_latencies_are_percentiles_of_the_newest_frames():
     values = health.report(0.0, {})[0].values
     assert (values["latency p50 ms"], values["latency p95 ms"]) == ("50.0", "95.0")
     assert values["work per frame ms"] == "2.00"
+
+
+@pytest.mark.parametrize("age", [34_941_447.967, -3600.0])
+def test_stamps_of_another_clock_give_no_latency(age):
+    health, _ = make()
+    health.finish(age, 0.002)
+    values = health.report(0.0, {})[0].values
+    assert "latency p50 ms" not in values and "not of this node's clock" in values["latency"]
+    assert values["work per frame ms"] == "2.00"
+    health.finish(0.030, 0.002)
+    assert health.report(1.0, {})[0].values["latency p95 ms"] == "30.0"

@@ -11,6 +11,7 @@ from lla_fusion_ros.pipeline import Classifier, FusionEngine
 from lla_fusion_ros.stream.classify import ClassifyStage
 from lla_fusion_ros.stream.frames import CameraFrame
 from lla_fusion_ros.stream.fuse import FuseStage
+from lla_fusion_ros.stream.guard import Guard
 from lla_fusion_ros.stream.outputs import bundle_message, fused_messages, view_messages, view_pmf
 from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.stream.received import HASH_PREFIX, ViewQueue, ViewShape
@@ -163,11 +164,68 @@ def test_a_time_offset_moves_the_stamps_of_the_detections(bundle, offset, frames
     assert all(frame.frame.header == image for frame in fused)
 
 
-def test_more_detections_than_allowed_are_cut_off_and_counted(bundle):
+def test_of_more_detections_than_allowed_the_largest_are_used_and_the_others_counted(bundle):
     perception = Perception(bundle, Classifier(bundle, "cpu"), ["left"], StreamSettings(max_detections=3))
-    send(perception, ids=tuple("abcde"), bbox=boxes(*[(20, 20, 16, 16)] * 5))
-    assert perception.step()[0].result.ids == ("a", "b", "c")
-    assert perception.tally.of("left")["dropped_too_many_detections"] == 2
+    sides = (8, 16, 9, 20, np.nan, 1e9, 12, 10)  # neither that of no number nor the absurd one takes a place
+    send(perception, ids=tuple("abcdefgh"), bbox=boxes(*[(30, 30, side, side) for side in sides]))
+    assert perception.step()[0].result.ids == ("b", "d", "g")
+    counts = perception.tally.of("left")
+    assert counts["dropped_too_many_detections"] == 3
+    assert counts["dropped_box_not_finite"] == counts["dropped_box_absurd"] == 1
+
+
+def offer(perception, camera, image_stamps, detection_stamps, now):
+    """One image and one message of detections, in this order, a few milliseconds apart."""
+    for stamp in image_stamps:
+        image = parse_image(write_image(Header(stamp, camera), scene(0), "rgb8"))
+        perception.queue.offer_image(camera, image, now)
+    for stamp in detection_stamps:
+        detections = parse_detections(write_detections(Header(stamp, camera), ("a", "b"), TWO_BOXES))
+        perception.queue.offer_detections(camera, detections, now + 5_000_000)
+
+
+def run_camera(bundle, rate, frames, delay=0.0, stamped=0.0, **settings):
+    """Frames of a camera whose detections come `delay` later, with `stamped` added to their stamps."""
+    perception = Perception(bundle, Classifier(bundle, "cpu"), ["left"], StreamSettings(**settings))
+    period, late = round(SECOND / rate), round(delay * rate)
+    fused = []
+    for step in range(frames + late):
+        stamps = [START + step * period] if step < frames else []
+        seen = [START + (step - late) * period + round(stamped * SECOND)] if step >= late else []
+        offer(perception, "left", stamps, seen, step * period)
+        fused += perception.step()
+    hint = perception.queue.hint("left")
+    perception.queue.finish()
+    return fused, perception.tally.of("left"), hint
+
+
+def test_a_detector_that_stamps_two_frames_late_gets_no_image_and_is_told_the_offset(bundle):
+    fused, counts, hint = run_camera(bundle, rate=10, frames=120, stamped=0.2)
+    assert fused == [] and counts["dropped_detections_before_image"] == 118
+    assert counts["dropped_detections_without_image"] == 2 and counts["images_without_detections"] == 120
+    assert "0.200 s ahead" in hint and "left.time_offset to -0.200" in hint
+
+
+def test_a_detector_that_is_400_ms_behind_at_30_hz_loses_nothing(bundle):
+    fused, counts, _ = run_camera(bundle, rate=30, frames=60, delay=0.4)
+    assert len(fused) == 60 and not [name for name in counts if name.startswith("dropped_")]
+
+
+def test_detections_that_come_too_late_are_told_from_those_with_other_stamps(bundle):
+    fused, counts, hint = run_camera(bundle, rate=30, frames=60, delay=0.4, sync_wait=0.2)
+    assert fused == [] and counts["dropped_detections_too_late"] == 60
+    assert "0.4" in hint and "raise sync_wait" in hint
+    fused, counts, hint = run_camera(bundle, rate=10, frames=60, stamped=0.03)
+    assert fused == [] and counts["dropped_detections_without_image"] == 60
+    assert "+0.030 s" in hint and "left.time_offset: -0.030" in hint
+
+
+def test_images_that_would_take_too_much_memory_do_not_wait(bundle):
+    room = 1_000_000 // (60 * 80 * 3 + 1000)
+    limits = {"sync_memory": 1, "sync_wait": 1.0}
+    fused, counts, hint = run_camera(bundle, rate=100, frames=2 * room, delay=1.5 * room / 100, **limits)
+    assert len(fused) == counts["dropped_detections_too_late"] == room
+    assert "raise sync_memory" in hint
 
 
 def test_a_frame_without_detections_is_fused_to_an_empty_message(bundle, perception):
@@ -278,6 +336,24 @@ def test_a_frame_that_raises_costs_only_itself_and_is_told(bundle):
     for camera in ("left", "right"):
         assert perception.tally.of(camera)["dropped_internal_error"] == 1
         assert perception.tally.of(camera)["unused_frames"] == 1
+
+
+def test_a_frame_that_cannot_be_published_costs_only_itself_and_is_told(bundle, perception):
+    told, sent = [], []
+    guard = Guard(perception.tally, told.append)
+    for step, camera in enumerate(["left", "right", "left"]):
+        send(perception, camera, START + step)
+    frames = perception.step()
+
+    def publish(fused):
+        if fused.frame.camera == "right":
+            raise RuntimeError("no such topic")
+        sent.append(fused.frame.header.stamp)
+
+    guard.publish(publish, frames)
+    assert sent == [START, START + 2] and len(told) == 1
+    assert perception.tally.of("right")["dropped_not_published"] == 1
+    assert perception.tally.of("left")["dropped_not_published"] == 0
 
 
 def test_a_helper_that_decodes_changes_nothing_but_the_thread(bundle):
