@@ -98,6 +98,7 @@ def all_cameras_show(
         if then.argmax() != new or (new != old and then[new] - then[old] < SURE):
             return False
         saw_both = name in before and (new == old or first[old] - first[new] >= SURE)
-        witnessed = witnessed or bool(saw_both and np.count_nonzero(since == name) >= WITNESSED)
+        if saw_both and np.count_nonzero(since == name) >= WITNESSED:
+            witnessed = True
     looking = before[stamp[:split] >= stamp[split] - span]
     return bool(witnessed or np.isin(looking, since).all())

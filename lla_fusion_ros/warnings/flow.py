@@ -113,11 +113,12 @@ class TrackWarnings:
         """Whether the strongest change of a track is one that all its cameras show."""
         assert self._model is not None
         recent = take_rows(self._recent, np.array([row]))
+        window = recent.evidence, recent.features, recent.count
+        _, split = switch_statistic(*window, self._model.feature_weight)
         there = recent.present[0]
-        evidence, camera, stamp = recent.evidence[0, there], recent.camera[0, there], recent.stamp[0, there]
-        window = evidence[None], recent.features[:, there]
-        _, split = switch_statistic(*window, recent.count, self._model.feature_weight)
-        return all_cameras_show(evidence, camera, stamp, int(split[0]), self._model.camera_span_ns)
+        after = int(split[0] - np.count_nonzero(~there))  # among the views that are there
+        views = recent.evidence[0, there], recent.camera[0, there], recent.stamp[0, there]
+        return after > 0 and all_cameras_show(*views, split=after, span=self._model.camera_span_ns)
 
     def _forget_views(self, rows: np.ndarray) -> None:
         put_rows(self._known, rows, Known.nothing(len(rows)))
