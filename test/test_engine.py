@@ -38,7 +38,7 @@ def model(world) -> WorldModel:
 def frame(tracks, step: int, ids=None, camera: str = "front", seconds: float | None = None) -> Observation:
     names = [f"t{i}" for i in range(len(tracks.label))] if ids is None else ids
     stamp = START + round((0.1 * step if seconds is None else seconds) * SECOND)
-    return Observation(camera, stamp, names, tracks.views(step % tracks.logits.shape[1]))
+    return Observation(camera, stamp, names, tracks.views_at(step % tracks.logits.shape[1]))
 
 
 def drive(engine: FusionEngine, tracks, steps: int = 12, first: int = 0) -> list[FrameResult]:
@@ -51,7 +51,7 @@ def test_the_engine_gives_what_the_fuser_alone_gives(world, model) -> None:
     fuser = model.fuser()
     state = fuser.initial(4)
     for step in range(12):
-        state = fuser.update(state, tracks.views(step))
+        state = fuser.update(state, tracks.views_at(step))
         result = engine.update(frame(tracks, step))
         np.testing.assert_allclose(result.pmf, fuser.predict(state), rtol=1e-12)
     assert result.ids == ("t0", "t1", "t2", "t3")
@@ -65,7 +65,7 @@ def test_tracks_do_not_disturb_each_other(world, model, name) -> None:
     rng = np.random.default_rng(0)
     for step in range(8):
         seen = [0, *(i for i in range(1, 6) if rng.random() < 0.5)]
-        views = tracks.views(step)
+        views = tracks.views_at(step)
         result = together.update(
             Observation("front", START + step, [f"t{i}" for i in seen], views.take(np.array(seen)))
         )
@@ -213,7 +213,7 @@ def test_bad_views_raise_and_change_nothing(world, model) -> None:
     engine, untouched = FusionEngine(model), FusionEngine(model)
     drive(engine, tracks, steps=3)
     drive(untouched, tracks, steps=3)
-    good = tracks.views(3)
+    good = tracks.views_at(3)
     broken = good.logits.copy()
     broken[1, 0, 0] = np.nan
     for observation in (
@@ -230,7 +230,7 @@ def test_a_frame_without_detections_is_a_frame(world, model) -> None:
     engine = FusionEngine(model)
     drive(engine, world.known(2), steps=2)
     result = engine.update(
-        Observation("front", START + SECOND, [], world.known(1).views(0).take(slice(0, 0)))
+        Observation("front", START + SECOND, [], world.known(1).views_at(0).take(slice(0, 0)))
     )
     assert result.ids == () and result.pmf.shape == (0, CLASSES) and len(result.verdicts) == 0
     assert engine.tracks == 2
@@ -295,7 +295,7 @@ def test_settings_change_between_frames_and_bad_ones_are_refused(world, model) -
 
 def _one(model: WorldModel, tracks, step: int):
     fuser = model.fuser("mean_pmf")
-    return fuser.update(fuser.initial(len(tracks.label)), tracks.views(step))
+    return fuser.update(fuser.initial(len(tracks.label)), tracks.views_at(step))
 
 
 def test_reset_forgets_everything(world, model) -> None:
@@ -328,7 +328,7 @@ def test_cameras_keep_their_tracks_apart_in_camera_scope(world, model) -> None:
 
 def test_thousands_of_frames_leave_the_memory_of_the_engine_unchanged(world, model) -> None:
     engine = FusionEngine(model, FusionSettings(capacity=4, warnings=False))
-    views = world.known(2).views(0)
+    views = world.known(2).views_at(0)
 
     tracemalloc.start()
     try:
@@ -363,7 +363,7 @@ def test_absurd_but_finite_views_give_finite_verdicts(world, model, size) -> Non
     good = world.known(2)
     rng = np.random.default_rng(0)
     for step in range(8):
-        views = good.views(step)
+        views = good.views_at(step)
         if step in (2, 3, 6):
             signs = rng.choice([-1.0, 1.0], views.logits.shape), rng.choice([-1.0, 1.0], views.features.shape)
             views = Views(size * signs[0], size * signs[1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion.along import flat_views, running_sums
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.rows import take_rows
+from lla_fusion_ros.track_views import TrackViews
 from lla_fusion_ros.warnings.alarm import AlarmTable
 from lla_fusion_ros.warnings.contradiction import evidence
 from lla_fusion_ros.warnings.fit_contradiction import fit_camera, fit_switch
@@ -27,36 +27,11 @@ RIDGE = 1e-2  # of the logistic regression: per mean log-loss, on standardised c
 CHUNK = 128  # tracks at a time, for memory
 
 
-class Tracks(Protocol):
-    """calibration.TrackViews, as far as it is needed here."""
-
-    @property
-    def logits(self) -> np.ndarray: ...
-
-    @property
-    def features(self) -> np.ndarray: ...
-
-    @property
-    def camera(self) -> np.ndarray: ...
-
-    @property
-    def steps(self) -> np.ndarray: ...
-
-    @property
-    def label(self) -> np.ndarray: ...
-
-    @property
-    def regime(self) -> np.ndarray: ...
-
-    @property
-    def source(self) -> np.ndarray: ...
-
-
 def fit_warnings(
     posterior: EnsemblePosterior,
-    inside: Tracks,
-    outside: Tracks,
-    reference: Tracks | None = None,
+    inside: TrackViews,
+    outside: TrackViews,
+    reference: TrackViews | None = None,
     seed: int = 0,
 ) -> WarningModel:
     """The warning model of a bundle.
@@ -106,7 +81,7 @@ def fit_warnings(
     )
 
 
-def _crossed(tracks: Tracks, seed: int) -> list[tuple[FeatureSpace, np.ndarray]]:
+def _crossed(tracks: TrackViews, seed: int) -> list[tuple[FeatureSpace, np.ndarray]]:
     """Feature spaces, each with the tracks whose objects had no part in it."""
     objects, of_track = np.unique(tracks.source, return_inverse=True)
     fold = np.random.default_rng(seed).permutation(len(objects))[of_track] % FOLDS
@@ -135,9 +110,9 @@ def _joined(parts: list[_Columns]) -> _Columns:
     )
 
 
-def _columns(space: FeatureSpace, weak: EnsemblePosterior, tracks: Tracks, rows: np.ndarray) -> _Columns:
+def _columns(space: FeatureSpace, weak: EnsemblePosterior, tracks: TrackViews, rows: np.ndarray) -> _Columns:
     """The scores of some tracks at every fitted length they reach."""
-    longest = tracks.logits.shape[1]
+    longest = tracks.longest
     out = []
     for start in range(0, len(rows), CHUNK):
         chunk = rows[start : start + CHUNK]
@@ -154,7 +129,7 @@ def _columns(space: FeatureSpace, weak: EnsemblePosterior, tracks: Tracks, rows:
 
 
 def _views_of(
-    posterior: EnsemblePosterior, tracks: Tracks, parts: list[tuple[FeatureSpace, np.ndarray]]
+    posterior: EnsemblePosterior, tracks: TrackViews, parts: list[tuple[FeatureSpace, np.ndarray]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Evidence and projected features of every view, and the part that each track belongs to.
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from lla_fusion_ros.track_views import TrackViews
 from lla_fusion_ros.warnings.alarm import AlarmTable
 from lla_fusion_ros.warnings.contradiction import camera_statistic, changes
 from lla_fusion_ros.warnings.state import WINDOW, RecentViews
-
-if TYPE_CHECKING:
-    from lla_fusion_ros.warnings.fit import Tracks
 
 FEATURE_WEIGHTS = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 FALSE_ALARM = 0.01  # per track, at which the feature weight is chosen
@@ -21,7 +17,7 @@ NEVER = AlarmTable((1e9,) * 12, 0)  # no data to compare with: the warning is ne
 
 
 def fit_switch(
-    evidence: np.ndarray, projected: np.ndarray, space: np.ndarray, tracks: Tracks, seed: int
+    evidence: np.ndarray, projected: np.ndarray, space: np.ndarray, tracks: TrackViews, seed: int
 ) -> tuple[float, AlarmTable, float]:
     """Feature weight, thresholds, and the share of spliced tracks found in WITHIN views at FALSE_ALARM.
 
@@ -53,14 +49,14 @@ def fit_switch(
     return best[1], best[2], best[0]
 
 
-def _table(largest: np.ndarray, tracks: Tracks) -> AlarmTable:
+def _table(largest: np.ndarray, tracks: TrackViews) -> AlarmTable:
     lived = np.isfinite(largest)
     return AlarmTable.measure_worst(
         largest[lived], tracks.regime[lived], tracks.source[lived]
     ).at_least_odds()
 
 
-def fit_camera(evidence: np.ndarray, tracks: Tracks, seed: int) -> AlarmTable:
+def fit_camera(evidence: np.ndarray, tracks: TrackViews, seed: int) -> AlarmTable:
     """Thresholds of the camera test: on tracks that several cameras saw, else on pairs of one class.
 
     Two objects of a class differ at least as much as one object in two cameras: pairs are on the safe side.
@@ -107,7 +103,7 @@ def _largest_over_life(statistics: np.ndarray, weight: float) -> np.ndarray:
     return combined.max(axis=(0, 2))
 
 
-def _partners(tracks: Tracks, group: np.ndarray, seed: int, same_class: bool) -> np.ndarray:
+def _partners(tracks: TrackViews, group: np.ndarray, seed: int, same_class: bool) -> np.ndarray:
     """For each track another object of its group under the same conditions, of its class or not; -1: none."""
     rng = np.random.default_rng(seed)
     partner = np.full(len(tracks.label), -1)

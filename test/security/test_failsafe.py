@@ -51,7 +51,7 @@ def model(world) -> WorldModel:
 def seen(engine: FusionEngine, tracks, step: int, camera: str = "front", seconds: float | None = None):
     stamp = START + round((0.1 * step if seconds is None else seconds) * SECOND)
     ids = [f"t{i}" for i in range(len(tracks.label))]
-    return engine.update(Observation(camera, stamp, ids, tracks.views(step)))
+    return engine.update(Observation(camera, stamp, ids, tracks.views_at(step)))
 
 
 # Stale evidence.
@@ -59,7 +59,7 @@ def test_a_track_that_is_not_seen_is_not_spoken_of(world, model) -> None:
     engine = FusionEngine(model)
     tracks = world.known(3)
     seen(engine, tracks, 0)
-    later = engine.update(Observation("front", START + SECOND, ["t1"], tracks.views(1, slice(1, 2))))
+    later = engine.update(Observation("front", START + SECOND, ["t1"], tracks.take(slice(1, 2)).views_at(1)))
     assert later.ids == ("t1",) and len(later.pmf) == 1
 
 

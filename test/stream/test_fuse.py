@@ -36,7 +36,7 @@ def frame(tracks, step: int, seconds: float | None = None, ids=None) -> ViewFram
     count = len(tracks.label)
     stamp = round((1000 + (0.1 * step if seconds is None else seconds)) * SECOND)
     names = tuple(f"t{i}" for i in range(count)) if ids is None else ids
-    return ViewFrame("front", Header(stamp, "front"), names, np.zeros((count, 5)), tracks.views(step % 12))
+    return ViewFrame("front", Header(stamp, "front"), names, np.zeros((count, 5)), tracks.views_at(step % 12))
 
 
 @pytest.mark.parametrize("restart", [True, False])

@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from lla_fusion_ros.fusion import make_fuser
 from lla_fusion_ros.fusion.base import Fuser
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.views import Views
+from lla_fusion_ros.track_views import TrackViews
 from lla_fusion_ros.warnings.model import WarningModel
 
 NETWORKS, CLASSES, WIDTH = 3, 5, 12
 STRANGE = 4  # kinds of objects outside the classes
-
-
-@dataclass(frozen=True, slots=True)
-class FeatureTracks:
-    """The fields of calibration.TrackViews."""
-
-    logits: np.ndarray
-    features: np.ndarray
-    camera: np.ndarray
-    steps: np.ndarray
-    label: np.ndarray
-    regime: np.ndarray
-    source: np.ndarray
-
-    def views(self, step: int, rows: slice = slice(None)) -> Views:
-        return Views(self.logits[rows, step], self.features[rows, step])
 
 
 class FeatureWorld:
@@ -40,7 +22,7 @@ class FeatureWorld:
         self._points = 2.0 * self._rng.normal(size=(NETWORKS, CLASSES + STRANGE, WIDTH))
         self.posterior = self._fit_posterior()
 
-    def tracks(self, kinds: np.ndarray, steps: int = 12, cameras: int = 1) -> FeatureTracks:
+    def tracks(self, kinds: np.ndarray, steps: int = 12, cameras: int = 1) -> TrackViews:
         """Tracks of the given kinds; those beyond CLASSES are strangers with label -1."""
         count, rng = len(kinds), self._rng
         objects = self._points[:, kinds].transpose(1, 0, 2)[:, None] + 0.3 * rng.normal(
@@ -50,7 +32,7 @@ class FeatureWorld:
         known = self._points[:, :CLASSES]
         logits = 0.5 * (np.einsum("nscd,cmd->nscm", plain, known) - 0.5 * (known**2).sum(-1))
         features = np.concatenate([plain, np.ones((count, steps, NETWORKS, 1))], axis=-1)
-        return FeatureTracks(
+        return TrackViews(
             logits=logits.astype(np.float32),
             features=features.astype(np.float32),
             camera=np.broadcast_to(np.arange(steps) % cameras, (count, steps)),
@@ -60,11 +42,11 @@ class FeatureWorld:
             source=np.arange(count),
         )
 
-    def known(self, count: int, steps: int = 12, cameras: int = 1) -> FeatureTracks:
+    def known(self, count: int, steps: int = 12, cameras: int = 1) -> TrackViews:
         """Tracks of known classes."""
         return self.tracks(self._rng.integers(0, CLASSES, count), steps, cameras)
 
-    def strange(self, count: int, steps: int = 12) -> FeatureTracks:
+    def strange(self, count: int, steps: int = 12) -> TrackViews:
         """Tracks of objects outside the classes."""
         return self.tracks(self._rng.integers(CLASSES, CLASSES + STRANGE, count), steps)
 

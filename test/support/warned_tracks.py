@@ -6,10 +6,11 @@ import numpy as np
 
 from lla_fusion_ros.fusion.measure import measured
 from lla_fusion_ros.settings import FusionSettings
+from lla_fusion_ros.track_views import TrackViews
 from lla_fusion_ros.warnings.flow import TrackWarnings
 from lla_fusion_ros.warnings.model import WarningModel
 from lla_fusion_ros.warnings.result import Scores
-from support.feature_world import FeatureTracks, FeatureWorld
+from support.feature_world import FeatureWorld
 
 SECOND = 1_000_000_000
 GOING_ON = FusionSettings(restart_on_switch=False)
@@ -18,20 +19,20 @@ GOING_ON = FusionSettings(restart_on_switch=False)
 def scores_of_frame(
     warnings: TrackWarnings,
     world: FeatureWorld,
-    tracks: FeatureTracks,
+    tracks: TrackViews,
     step: int,
     camera: int = 0,
     count: int = 1,
 ) -> Scores:
     """One view of every track; `count` views were seen with it."""
     rows = np.arange(len(tracks.label))
-    views = measured(tracks.views(step), world.posterior)
+    views = measured(tracks.views_at(step), world.posterior)
     seen = np.full(len(rows), count)
     scores, _ = warnings.update(rows, views, camera, (step + 1) * SECOND // 10, seen, GOING_ON)
     return scores
 
 
-def scores_along(world: FeatureWorld, model: WarningModel, tracks: FeatureTracks) -> list[Scores]:
+def scores_along(world: FeatureWorld, model: WarningModel, tracks: TrackViews) -> list[Scores]:
     """After each view."""
     warnings = TrackWarnings(model, world.posterior, len(tracks.label))
     return [
