@@ -60,7 +60,7 @@ def main() -> None:
         "fusers": list(options.fusers) or "all",
         "networks": bundle.networks,
         "classes": bundle.classes,
-        "peak_gigabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2),
+        "peak_gigabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9, 2),
         "minutes": round((time.monotonic() - began) / 60, 1),
     }
     print(json.dumps(record))

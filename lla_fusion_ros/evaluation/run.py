@@ -98,19 +98,10 @@ def evaluate(
     """
     names = _chosen_fusers(options.fusers)
     panels = [_Panel(bundle, count, names) for count in _chosen_networks(bundle, options.networks)]
-    longest = max(options.lengths)
     evaluation = Evaluation()
     draws = Resamples.draw(len(selection.inside.tracks), options.resamples)
     for regime in options.regimes:
-        inside, outside = (
-            _drawn(bundle, part, regime, options, longest, cache, report)
-            for part in (selection.inside, selection.outside)
-        )
-        assert inside is not None  # a selection always has known tracks
-        evaluation.labels[regime] = inside.label
-        for panel in panels:
-            _score_panel(panel, inside, regime, options.lengths, draws, evaluation, report)
-        _ood(bundle, inside, outside, regime, panels, options, evaluation, report)
+        _score_regime(bundle, selection, regime, panels, options, cache, draws, evaluation, report)
     for (name, of_regime, count, length), own in evaluation.scores.items():
         opponent = None if name == OPPONENT else evaluation.scores.get((OPPONENT, of_regime, count, length))
         record = result_record(own, opponent, draws)
@@ -120,19 +111,40 @@ def evaluate(
     return evaluation
 
 
+def _score_regime(
+    bundle: Bundle,
+    selection: Selection,
+    regime: Regime,
+    panels: Sequence[_Panel],
+    options: Options,
+    cache: Path,
+    draws: Resamples,
+    evaluation: Evaluation,
+    report: Report,
+) -> None:
+    """One regime with all its draws; what the networks said of it is forgotten at the end."""
+    inside, outside = (
+        _drawn(bundle, part, regime, options, cache, report) for part in (selection.inside, selection.outside)
+    )
+    assert inside is not None  # a selection always has known tracks
+    evaluation.labels[regime] = inside.label
+    for panel in panels:
+        _score_panel(panel, inside, regime, options.lengths, draws, evaluation, report)
+    _ood(bundle, inside, outside, regime, panels, options, evaluation, report)
+
+
 def _drawn(
     bundle: Bundle,
     tracks: TrackSet,
     regime: Regime,
     options: Options,
-    longest: int,
     cache: Path,
     report: Report,
 ) -> TrackViews | None:
     """Every draw of a regime, one after the other, tracks in the same order; None without tracks."""
     if not tracks.tracks:
         return None
-    seeds = options.seeds(regime)
+    seeds, longest = options.seeds(regime), max(options.lengths)
     drawn = (
         network_outputs(bundle, tracks, regime, seed, longest, cache, report.crops, options.precision)
         for seed in seeds
