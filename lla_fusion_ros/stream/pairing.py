@@ -5,7 +5,7 @@ Rules ("first" are images and "second" their detections, or views and their embe
   within the tolerance; both are then used up. Of several equally near ones the latest arrival is taken.
   A second message goes with none where a first one of a nearer stamp has been seen, and is gone.
 - Otherwise it waits, but no longer than `wait` and in no more than `memory` bytes for each stream; the one
-  that came first goes and is counted. Late and swapped messages need no care.
+  that came first goes and is counted; the newest always may wait. Late and swapped messages need no care.
 - A second message that comes more than `lead` before the first of its stamp is early. Transport makes single
   ones early; where most are, their stamps are wrong: nothing is detected in an image that does not exist yet,
   so the image of that stamp is not theirs. Early ones are therefore used only while most of the last
@@ -220,9 +220,10 @@ class _Line(Generic[Message]):
         return left
 
     def expire(self, now: int, wait: int) -> list[_Entry[Message]]:
-        """Those that have waited for longer; they leave."""
+        """Those that have waited for longer leave, but for the newest: DDS may take seconds to send again
+        what was lost last."""
         left = []
-        while self.entries and now - self.entries[0].arrived > wait:
+        while len(self.entries) > 1 and now - self.entries[0].arrived > wait:
             left.append(self._pop())
         return left
 

@@ -59,13 +59,21 @@ def test_the_offset_moves_the_second_stream():
 
 def test_what_has_waited_for_too_long_goes_and_is_counted():
     matcher = Pairs(wait=2000 * MS)
-    matcher.first(1, now=0)
-    matcher.second(2, now=1000 * MS)
+    for stamp in (1, 2):
+        matcher.first(stamp, now=0)
+        matcher.second(10 + stamp, now=1000 * MS)
     matcher.expire(2500 * MS)
-    assert matcher.waiting == (0, 1) and matcher.take_losses() == {"first": 1}
+    assert matcher.waiting == (1, 2) and matcher.take_losses() == {"first": 1}
     matcher.expire(3500 * MS)
-    assert matcher.waiting == (0, 0) and matcher.take_losses() == {"second": 1}
+    assert matcher.waiting == (1, 1) and matcher.take_losses() == {"second": 1}
     assert matcher.take_losses() == {}
+
+
+def test_the_newest_message_waits_until_the_next_one_comes():
+    matcher = Pairs(wait=2000 * MS)
+    matcher.first(1, now=0)
+    matcher.expire(9000 * MS)
+    assert matcher.second(1, now=9000 * MS) == (1, "boxes")
 
 
 def test_images_wait_in_bounded_memory_but_one_always_may():
@@ -220,9 +228,9 @@ def test_slow_images_are_waited_for_once_it_is_said_that_they_are_slow():
 
 def test_detections_that_come_after_their_image_has_gone_are_too_late():
     matcher = Pairs(10 * MS, wait=300 * MS)
-    assert stream(matcher, 60, 33 * MS, 400 * MS) == []
+    assert stream(matcher, 60, 33 * MS, 400 * MS) == [(59 * 33 * MS, 59 * 33 * MS)]  # no image came after it
     matcher.finish()
-    assert matcher.take_losses() == {"first": 60, "second_late": 60}
+    assert matcher.take_losses() == {"first": 59, "second_late": 59}
     assert matcher.misfit == ("second_late", 400 * MS)
 
 
