@@ -1,7 +1,7 @@
 """phi^T A_m^-1 phi in single precision, as fast as it goes on a CPU: for every frame, not for fitting.
 
 Whitened, the square of L^-1 phi, and not vech(phi phi^T) times weights: a sum of squares cannot cancel in
-float32, and needs no gather. Two things make it fast (`python tools/compare_variance_forms.py` measures it):
+float32, and needs no gather. Two things make it fast:
 L^-1 is a triangle, so cutting it into row blocks saves nearly half of the products, and with the classes
 innermost the sum of squares runs along contiguous memory.
 """
