@@ -52,5 +52,5 @@ def test_memory_grows_by_the_network_outputs_and_the_scores_of_each_track(tmp_pa
     scores = len(options.fusers) * lengths * len(fields(TrackScores)) * 8 + lengths * CLASSES * 8
     scores *= len(options.regimes)
     per_track = (peak(many) - peak(few)) / ((many - few) * CLASSES * DRAWS)
-    # the outputs of one regime, not of two; some scores twice, where they are joined out of the chunks' own
-    assert per_track < 1.5 * outputs + 2 * scores
+    # some scores stand there twice, while they are joined out of the chunks' own
+    assert per_track < 1.25 * outputs + 1.5 * scores
