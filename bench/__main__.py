@@ -27,8 +27,8 @@ from bench.memory import measure_memory
 from bench.replay import measure_replay
 from lla_fusion_ros import __version__
 from lla_fusion_ros.bundle import load_bundle
-from lla_fusion_ros.errors import LlaFusionError
-from lla_fusion_ros.resources import find_model
+from lla_fusion_ros.bundle.resources import find_model
+from lla_fusion_ros.types.errors import LlaFusionError
 
 SECTIONS = {
     "fusion": "engine with the default fuser and warnings, against the float32 forward pass (CPU time)",

@@ -6,11 +6,11 @@ and whole distributions alone.
 
 from __future__ import annotations
 
+from lla_fusion_ros.messages import contract
+from lla_fusion_ros.messages.detections import write_detections
 from lla_fusion_ros.ros.crop_classifier import MOST_FRAMES, CropClassifierNode
-from lla_fusion_ros.ros.run import run
-from lla_fusion_ros.stream.outputs import Outgoing, view_pmf
-from lla_fusion_ros.wire import contract
-from lla_fusion_ros.wire.detections import write_detections
+from lla_fusion_ros.ros.run_node import run
+from lla_fusion_ros.stream.frame_messages import Outgoing, view_pmf
 
 
 class ArgmaxNode(CropClassifierNode):

@@ -11,12 +11,12 @@ import numpy as np
 
 from bench.timing import interleaved
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.classifier import Classifier
-from lla_fusion_ros.engine import FusionEngine, Observation
-from lla_fusion_ros.settings import FusionSettings
+from lla_fusion_ros.engine.engine import FusionEngine, Observation
+from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.signworld import CLASS_NAMES
 from lla_fusion_ros.signworld.signs import sign_face
-from lla_fusion_ros.views import Views
+from lla_fusion_ros.types.settings import FusionSettings
+from lla_fusion_ros.types.views import Views
 
 LENGTHS, TRACKS = (10, 1000), (1, 10)
 STEPS = 10  # frames of one turn

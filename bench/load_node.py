@@ -25,8 +25,8 @@ from vision_msgs.msg import Detection2DArray
 
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.types import Message
-from lla_fusion_ros.wire import contract
-from lla_fusion_ros.wire.cdr import NANOSECONDS, CdrReader
+from lla_fusion_ros.messages import contract
+from lla_fusion_ros.messages.cdr import NANOSECONDS, CdrReader
 
 _QOS = QoSProfile(depth=50)
 _STAMP_AT = 4  # bytes: after the CDR header

@@ -14,11 +14,11 @@ import cv2
 import numpy as np
 
 from lla_fusion_ros.bags.writer import BagWriter
-from lla_fusion_ros.errors import LlaFusionError
-from lla_fusion_ros.wire.cdr import Header
-from lla_fusion_ros.wire.contract import COMPRESSED_IMAGE, DETECTIONS
-from lla_fusion_ros.wire.detections import write_detections
-from lla_fusion_ros.wire.images import write_compressed_image
+from lla_fusion_ros.messages.cdr import Header
+from lla_fusion_ros.messages.contract import COMPRESSED_IMAGE, DETECTIONS
+from lla_fusion_ros.messages.detections import write_detections
+from lla_fusion_ros.messages.images import write_compressed_image
+from lla_fusion_ros.types.errors import LlaFusionError
 
 RATE = 10
 TRACK_LENGTH = 60  # frames after which an object has been passed and its id is not seen again
@@ -26,8 +26,8 @@ _CHILD = """
 import json, resource, sys
 from pathlib import Path
 from lla_fusion_ros.bundle import load_bundle
-from lla_fusion_ros.replay.outputs import Wanted, replay_to_folder
-from lla_fusion_ros.replay.run import ReplayOptions
+from lla_fusion_ros.replay.output_folder import Wanted, replay_to_folder
+from lla_fusion_ros.replay.replay import ReplayOptions
 bag, bundle, out = map(Path, sys.argv[1:])
 outcome = replay_to_folder(bag, load_bundle(bundle), out, ReplayOptions(), Wanted())
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

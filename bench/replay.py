@@ -15,10 +15,10 @@ from bench.timing import Spread
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import CameraTopics, find_cameras
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.crops import Pixels, cut_crops
-from lla_fusion_ros.replay.run import ReplayOptions, replay
-from lla_fusion_ros.wire.detections import parse_detections
-from lla_fusion_ros.wire.images import parse_compressed_image
+from lla_fusion_ros.images.crops import Pixels, cut_crops
+from lla_fusion_ros.messages.detections import parse_detections
+from lla_fusion_ros.messages.images import parse_compressed_image
+from lla_fusion_ros.replay.replay import ReplayOptions, replay
 
 FRAMES_TOGETHER = 8  # as the replay does
 PRECISIONS = ("int8", "float32")  # of the networks; the first is what `auto` means on an x86 CPU

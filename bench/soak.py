@@ -32,7 +32,7 @@ from bench.machine import machine
 from bench.soak_result import MEASURED, balance, complaints, slopes
 from lla_fusion_ros import __version__
 from lla_fusion_ros.demo.processes import Processes
-from lla_fusion_ros.errors import LlaFusionError
+from lla_fusion_ros.types.errors import LlaFusionError
 
 BAG_SECONDS = 4.0  # played over and over; the bench's own, so that it is rendered once
 STALL = 4.0  # seconds

@@ -21,8 +21,8 @@ from rclpy.executors import ExternalShutdownException
 
 from bench.load_node import LoadNode, recorded
 from lla_fusion_ros.bags.types import Message
-from lla_fusion_ros.wire import contract
-from lla_fusion_ros.wire.status import parse_diagnostics
+from lla_fusion_ros.messages import contract
+from lla_fusion_ros.messages.status import parse_diagnostics
 
 _CAMERA = ": camera "
 _PATIENCE = 60.0  # seconds for /diagnostics to come

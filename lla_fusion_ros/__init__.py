@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lla_fusion_ros.bundle import Bundle, load_bundle
-    from lla_fusion_ros.classifier import Classifier
-    from lla_fusion_ros.crops import Pixels, check_boxes, cut_crops
-    from lla_fusion_ros.engine import FrameResult, FusionEngine, Observation
-    from lla_fusion_ros.errors import LlaFusionError
-    from lla_fusion_ros.settings import FusionSettings
-    from lla_fusion_ros.views import Views
+    from lla_fusion_ros.engine.engine import FrameResult, FusionEngine, Observation
+    from lla_fusion_ros.images.crops import Pixels, check_boxes, cut_crops
+    from lla_fusion_ros.networks.classifier import Classifier
+    from lla_fusion_ros.types.errors import LlaFusionError
+    from lla_fusion_ros.types.settings import FusionSettings
+    from lla_fusion_ros.types.views import Views
     from lla_fusion_ros.warnings.result import Level, Verdict
 
 __version__ = "0.1.0"
@@ -51,18 +51,18 @@ __all__ = [
 ]
 _HOMES = {
     "Bundle": "lla_fusion_ros.bundle",
-    "Classifier": "lla_fusion_ros.classifier",
-    "FrameResult": "lla_fusion_ros.engine",
-    "FusionEngine": "lla_fusion_ros.engine",
-    "FusionSettings": "lla_fusion_ros.settings",
+    "Classifier": "lla_fusion_ros.networks.classifier",
+    "FrameResult": "lla_fusion_ros.engine.engine",
+    "FusionEngine": "lla_fusion_ros.engine.engine",
+    "FusionSettings": "lla_fusion_ros.types.settings",
     "Level": "lla_fusion_ros.warnings.result",
-    "LlaFusionError": "lla_fusion_ros.errors",
-    "Observation": "lla_fusion_ros.engine",
-    "Pixels": "lla_fusion_ros.crops",
+    "LlaFusionError": "lla_fusion_ros.types.errors",
+    "Observation": "lla_fusion_ros.engine.engine",
+    "Pixels": "lla_fusion_ros.images.crops",
     "Verdict": "lla_fusion_ros.warnings.result",
-    "Views": "lla_fusion_ros.views",
-    "check_boxes": "lla_fusion_ros.crops",
-    "cut_crops": "lla_fusion_ros.crops",
+    "Views": "lla_fusion_ros.types.views",
+    "check_boxes": "lla_fusion_ros.images.crops",
+    "cut_crops": "lla_fusion_ros.images.crops",
     "load_bundle": "lla_fusion_ros.bundle",
 }
 

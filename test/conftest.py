@@ -14,4 +14,4 @@ collect_ignore: list[str] = []
 if importlib.util.find_spec("rclpy") is not None:
     pytest_plugins.append("support.ros")
 else:  # the ROS-free tests also run where there is no ROS
-    collect_ignore += ["launch", "ros", "ros_foundation"]
+    collect_ignore += ["launch", "ros"]

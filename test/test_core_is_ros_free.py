@@ -35,7 +35,9 @@ def run(names):
 
 def test_every_module_outside_ros_imports_without_ros():
     names = modules()
-    assert {"lla_fusion_ros.pmf", "lla_fusion_ros.posterior.fit", "lla_fusion_ros.fusion.wls"} <= set(names)
+    assert {"lla_fusion_ros.types.pmf", "lla_fusion_ros.posterior.fit", "lla_fusion_ros.fusion.wls"} <= set(
+        names
+    )
     result = run(names)
     assert result.returncode == 0, result.stderr
 

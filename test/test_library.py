@@ -9,8 +9,8 @@ from textwrap import dedent
 import pytest
 
 import lla_fusion_ros
-from lla_fusion_ros.errors import BundleError
 from lla_fusion_ros.signworld import demo_drive
+from lla_fusion_ros.types.errors import BundleError
 
 # Runs without site-packages: what they run at start is no matter of this package.
 IMPORT = """

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from lla_fusion_ros.wire import contract
+from lla_fusion_ros.messages import contract
 
 # What rclpy gives every managed node; nothing of it can be left out without breaking `ros2 param`,
 # `ros2 lifecycle` or the node's own start.

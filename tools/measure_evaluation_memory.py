@@ -22,14 +22,14 @@ import numpy as np
 import torch
 
 from lla_fusion_ros.bundle import Bundle, load_bundle, make_bundle
+from lla_fusion_ros.bundle.resources import find_model
 from lla_fusion_ros.cli.words import words
 from lla_fusion_ros.cli.work_progress import WorkProgress
-from lla_fusion_ros.datasets import Frame, Track, TrackSet
-from lla_fusion_ros.evaluation.run import Options, evaluate
-from lla_fusion_ros.evaluation.selection import Selection
-from lla_fusion_ros.memory import keep_freed_memory
+from lla_fusion_ros.lab.datasets import Frame, Track, TrackSet
+from lla_fusion_ros.lab.evaluation.evaluate import Options, evaluate
+from lla_fusion_ros.lab.evaluation.selection import Selection
 from lla_fusion_ros.networks import build_network
-from lla_fusion_ros.resources import find_model
+from lla_fusion_ros.types.memory import keep_freed_memory
 
 SIDE = 60  # pixels of an image
 OUTSIDE = 0.1  # of the tracks

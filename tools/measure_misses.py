@@ -24,18 +24,19 @@ import torch
 from rich.progress import track as shown
 
 from lla_fusion_ros.bundle import Bundle, load_bundle
+from lla_fusion_ros.bundle.resources import find_model
 from lla_fusion_ros.cli.work_progress import WorkProgress
-from lla_fusion_ros.crops import Pixels, cut_crops
-from lla_fusion_ros.datasets import load_dataset
-from lla_fusion_ros.datasets.types import Track
-from lla_fusion_ros.evaluation.outputs import default_cache
-from lla_fusion_ros.evaluation.run import Options, evaluate
-from lla_fusion_ros.evaluation.selection import Selection, select_tracks
-from lla_fusion_ros.makebag.write import JPEG_QUALITY
-from lla_fusion_ros.pipeline import Classifier, FusionEngine, Observation
-from lla_fusion_ros.resources import find_model
+from lla_fusion_ros.engine.engine import FusionEngine, Observation
+from lla_fusion_ros.images.crops import Pixels, cut_crops
+from lla_fusion_ros.lab.datasets import load_dataset
+from lla_fusion_ros.lab.evaluation.cached_views import default_cache
+from lla_fusion_ros.lab.evaluation.evaluate import Options, evaluate
+from lla_fusion_ros.lab.evaluation.selection import Selection, select_tracks
+from lla_fusion_ros.lab.makebag.write import JPEG_QUALITY
+from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.signworld import Conditions, Drive, DriveSettings, Stretch
 from lla_fusion_ros.signworld.optics import through_jpeg
+from lla_fusion_ros.types.track_set import Track
 from lla_fusion_ros.warnings.result import REASONS
 
 FRAME = 100_000_000  # nanoseconds

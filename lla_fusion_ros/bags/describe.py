@@ -10,8 +10,8 @@ from typing import Any
 
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import find_cameras
-from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.wire.detections import parse_detections
+from lla_fusion_ros.messages.detections import parse_detections
+from lla_fusion_ros.types.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)

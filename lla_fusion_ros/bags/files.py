@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 import yaml
 
 from lla_fusion_ros.bags.compression import ZstdError, open_zstd
-from lla_fusion_ros.errors import BagError
+from lla_fusion_ros.types.errors import BagError
 
 STORAGE_SUFFIXES = (".mcap", ".db3")
 COMPRESSED_SUFFIXES = (".zstd", ".zst")

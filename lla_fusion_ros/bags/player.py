@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.types import Message
-from lla_fusion_ros.errors import BagError, InputError
+from lla_fusion_ros.types.errors import BagError, InputError
 
 
 @dataclass(frozen=True, slots=True)

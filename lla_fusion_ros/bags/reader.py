@@ -17,7 +17,7 @@ from lla_fusion_ros.bags.files import find_files, rescue_wal, unpack
 from lla_fusion_ros.bags.scan_mcap import McapScan
 from lla_fusion_ros.bags.scan_sqlite3 import SqliteScan
 from lla_fusion_ros.bags.types import Message, Summary, Topic, full_type, merge
-from lla_fusion_ros.errors import BagError
+from lla_fusion_ros.types.errors import BagError
 
 # A damaged storage file makes `rosbags`, sqlite or a decompressor raise nearly anything (struct.error,
 # MemoryError, AssertionError, …); whatever it is, the file is then read without them.

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lla_fusion_ros.bags.compression import ZstdError, inflate
 from lla_fusion_ros.bags.types import Message, Summary, Topic, full_type
-from lla_fusion_ros.errors import BagError
+from lla_fusion_ros.types.errors import BagError
 
 MAGIC = b"\x89MCAP0\r\n"
 SCHEMA, CHANNEL, MESSAGE, CHUNK, DATA_END, FOOTER = 0x03, 0x04, 0x05, 0x06, 0x0F, 0x02

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lla_fusion_ros.bags.types import Message, Summary, Topic, full_type
-from lla_fusion_ros.errors import BagError
+from lla_fusion_ros.types.errors import BagError
 
 MAGIC = b"SQLite format 3\x00"
 _LEAF = 0x0D

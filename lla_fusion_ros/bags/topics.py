@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from lla_fusion_ros.bags.definitions import fits_vision_msgs
 from lla_fusion_ros.bags.types import Summary, Topic
-from lla_fusion_ros.errors import BagError
-from lla_fusion_ros.wire.contract import COMPRESSED_IMAGE, DETECTIONS, IMAGE
+from lla_fusion_ros.messages.contract import COMPRESSED_IMAGE, DETECTIONS, IMAGE
+from lla_fusion_ros.types.errors import BagError
 
 EMBEDDINGS_SUFFIX = "/embeddings"
 # Topics of the right types that are results, never inputs.

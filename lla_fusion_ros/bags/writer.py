@@ -20,7 +20,7 @@ from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.rosbag2.errors import WriterError
 
 from lla_fusion_ros.bags.definitions import typestore
-from lla_fusion_ros.errors import BagError
+from lla_fusion_ros.types.errors import BagError
 
 # Version 9 (Jazzy) writes QoS in a form that Humble cannot read; version 8 is read by both.
 _METADATA_VERSION: Final = 8

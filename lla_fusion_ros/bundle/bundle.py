@@ -16,9 +16,9 @@ import numpy as np
 
 from lla_fusion_ros.bundle.container import read_container, write_container
 from lla_fusion_ros.bundle.meta import BundleMeta, meta_from_dict
-from lla_fusion_ros.errors import BundleError, LlaFusionError
+from lla_fusion_ros.bundle.resources import find_model
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.resources import find_model
+from lla_fusion_ros.types.errors import BundleError, LlaFusionError
 
 if TYPE_CHECKING:  # torch takes seconds to import; a fusion node without networks never needs it
     from lla_fusion_ros.networks import Ensemble, Normalisation, SplitNetwork

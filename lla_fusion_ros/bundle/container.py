@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as parse_tensors
 from safetensors.numpy import save as dump_tensors
 
-from lla_fusion_ros.errors import BundleError
+from lla_fusion_ros.types.errors import BundleError
 
 FORMAT = "lla_fusion_ros bundle"
 VERSION = 2

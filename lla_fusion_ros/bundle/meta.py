@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from lla_fusion_ros.errors import BundleError
+from lla_fusion_ros.types.errors import BundleError
 
 MOST_CLASSES = 1000  # what a message can list
 MOST_NETWORKS = 1000

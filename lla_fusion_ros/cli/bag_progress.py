@@ -13,7 +13,7 @@ from lla_fusion_ros.cli.live_bar import LiveBar
 
 if TYPE_CHECKING:
     from lla_fusion_ros.bags.reader import Bag
-    from lla_fusion_ros.replay.scoring import ReplayScores
+    from lla_fusion_ros.report.scoring import ReplayScores
 
 
 class BagProgress(LiveBar):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from lla_fusion_ros.cli.words import data_options
 
 if TYPE_CHECKING:
-    from lla_fusion_ros.datasets import TrackSet
+    from lla_fusion_ros.lab.datasets import TrackSet
 
 
 class Arguments(Protocol):

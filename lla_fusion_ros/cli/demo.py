@@ -17,7 +17,7 @@ from lla_fusion_ros.cli.json_option import STDOUT, add_json_option, write_json
 
 if TYPE_CHECKING:
     from lla_fusion_ros.demo.live import LiveState
-    from lla_fusion_ros.demo.run import DemoResult
+    from lla_fusion_ros.demo.run_demo import DemoResult
 
 NAME = "demo"
 HELP = "render the sign world, play it through the real nodes over DDS, show and explain what comes out"
@@ -47,9 +47,9 @@ def run(args: argparse.Namespace) -> int:
     import rclpy  # noqa: F401 - a machine without ROS gets its sentence before anything is rendered
     import vision_msgs.msg  # noqa: F401
 
+    from lla_fusion_ros.bundle.resources import find_model
     from lla_fusion_ros.cli.output_paths import check_folder
-    from lla_fusion_ros.demo.run import Demo
-    from lla_fusion_ros.resources import find_model
+    from lla_fusion_ros.demo.run_demo import Demo
     from lla_fusion_ros.signworld import demo_drive
 
     check_folder("--out", args.out)
@@ -131,7 +131,7 @@ def _table(state: LiveState) -> Group:
 
 
 def _summary(result: DemoResult) -> str:
-    from lla_fusion_ros.replay.scoring import SINGLE_FRAME
+    from lla_fusion_ros.report.scoring import SINGLE_FRAME
 
     scores = result.outcome.scores
     if scores is None:

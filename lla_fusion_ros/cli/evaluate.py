@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from lla_fusion_ros.cli.data_arguments import add_data_arguments, options_of, tell_skipped
 from lla_fusion_ros.cli.json_option import STDOUT, add_json_option, write_json
-from lla_fusion_ros.settings import PRECISIONS
+from lla_fusion_ros.types.settings import PRECISIONS
 
 if TYPE_CHECKING:
     from lla_fusion_ros.bundle import Bundle
-    from lla_fusion_ros.evaluation.run import Options
-    from lla_fusion_ros.evaluation.selection import Selection
+    from lla_fusion_ros.lab.evaluation.evaluate import Options
+    from lla_fusion_ros.lab.evaluation.selection import Selection
 
 NAME = "evaluate"
 HELP = "score a bundle on a data set of tracks: all fusers, lengths and numbers of networks, and the warnings"
@@ -74,14 +74,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from lla_fusion_ros.bundle import load_bundle
+    from lla_fusion_ros.bundle.resources import find_model
     from lla_fusion_ros.cli.evaluation_tables import print_tables
     from lla_fusion_ros.cli.output_paths import check_folder
     from lla_fusion_ros.cli.work_progress import WorkProgress
-    from lla_fusion_ros.datasets import load_dataset, load_part_of_dataset
-    from lla_fusion_ros.evaluation.outputs import default_cache
-    from lla_fusion_ros.evaluation.run import evaluate
-    from lla_fusion_ros.memory import keep_freed_memory
-    from lla_fusion_ros.resources import find_model
+    from lla_fusion_ros.lab.datasets import load_dataset, load_part_of_dataset
+    from lla_fusion_ros.lab.evaluation.cached_views import default_cache
+    from lla_fusion_ros.lab.evaluation.evaluate import evaluate
+    from lla_fusion_ros.types.memory import keep_freed_memory
 
     keep_freed_memory()
     options = _options(args)
@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
         evaluation = evaluate(bundle, selection, options, cache, progress)
     document = _document(bundle, tracks, args.split, selection, options, evaluation)
     if args.plots:
-        from lla_fusion_ros.plots.evaluation import all_figures
+        from lla_fusion_ros.lab.plots.evaluation import all_figures
 
         all_figures(evaluation, document, Path(args.plots))
     if args.json != STDOUT:
@@ -113,9 +113,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _options(args: argparse.Namespace) -> Options:
     from lla_fusion_ros.cli.words import numbers, words
-    from lla_fusion_ros.datasets import REGIMES
-    from lla_fusion_ros.errors import InputError, unknown_name
-    from lla_fusion_ros.evaluation.run import Options
+    from lla_fusion_ros.lab.datasets import REGIMES
+    from lla_fusion_ros.lab.evaluation.evaluate import Options
+    from lla_fusion_ros.types.errors import InputError, unknown_name
 
     regimes = words(args.regimes)
     wrong = [name for name in regimes if name not in REGIMES]
@@ -145,9 +145,9 @@ def _options(args: argparse.Namespace) -> Options:
 def _selection(args: argparse.Namespace, bundle: Bundle, tracks: Any) -> Selection:
     from dataclasses import replace
 
-    from lla_fusion_ros.datasets import load_part_of_dataset
-    from lla_fusion_ros.errors import InputError
-    from lla_fusion_ros.evaluation.selection import all_outside, select_tracks
+    from lla_fusion_ros.lab.datasets import load_part_of_dataset
+    from lla_fusion_ros.lab.evaluation.selection import all_outside, select_tracks
+    from lla_fusion_ros.types.errors import InputError
 
     split = args.split or ("test" if bundle.meta.dataset.get("digest") == tracks.digest else "all")
     args.split = split

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
         _tell(args.json, description.as_dict(), _bag_lines(description))
         return 0 if description.can_be_fused else 1
     from lla_fusion_ros.bundle import load_bundle
-    from lla_fusion_ros.resources import find_model
+    from lla_fusion_ros.bundle.resources import find_model
 
     path = find_model(path)
     bundle = load_bundle(path)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lla_fusion_ros.errors import LlaFusionError
+from lla_fusion_ros.types.errors import LlaFusionError
 
 STDOUT = "-"
 

@@ -13,7 +13,7 @@ from lla_fusion_ros import __version__
 from lla_fusion_ros.cli.json_option import join_json_file
 from lla_fusion_ros.cli.verbs import Verb, find_verbs
 from lla_fusion_ros.cli.words import printable
-from lla_fusion_ros.errors import LlaFusionError, unknown_name
+from lla_fusion_ros.types.errors import LlaFusionError, unknown_name
 
 PROGRAM = "lla-fusion"
 EXIT_FAILURE = 1

@@ -13,12 +13,12 @@ from lla_fusion_ros.cli.bag_progress import BagProgress
 from lla_fusion_ros.cli.data_arguments import add_data_arguments, options_of, tell_skipped
 from lla_fusion_ros.cli.json_option import STDOUT, add_json_option, write_json
 from lla_fusion_ros.cli.output_paths import check_folder
-from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.types.errors import InputError
 
 if TYPE_CHECKING:
-    from lla_fusion_ros.datasets.types import TrackSet
-    from lla_fusion_ros.makebag.scene import SceneFrame
-    from lla_fusion_ros.makebag.write import MadeBag
+    from lla_fusion_ros.lab.makebag.scene import SceneFrame
+    from lla_fusion_ros.lab.makebag.write import MadeBag
+    from lla_fusion_ros.types.track_set import TrackSet
 
 NAME = "make-bag"
 HELP = "write tracks of a data set as a bag with camera frames, detections and a truth file"
@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from lla_fusion_ros.makebag.write import check_place, make_bag
+    from lla_fusion_ros.lab.makebag.write import check_place, make_bag
 
     if bool(args.dataset) == args.drive:
         raise InputError("give either --drive or --dataset NAME --root FOLDER")
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _drive(args: argparse.Namespace) -> tuple[Iterable[SceneFrame], int, str, tuple[str, ...]]:
-    from lla_fusion_ros.makebag.scene import drive_frames
+    from lla_fusion_ros.lab.makebag.scene import drive_frames
     from lla_fusion_ros.signworld import CLASS_NAMES, Drive, DriveSettings
 
     drive = Drive(DriveSettings(seed=args.seed, duration=args.duration, rate=args.rate))
@@ -99,8 +99,8 @@ def _drive(args: argparse.Namespace) -> tuple[Iterable[SceneFrame], int, str, tu
 
 
 def _dataset(args: argparse.Namespace) -> tuple[Iterable[SceneFrame], int, str, tuple[str, ...]]:
-    from lla_fusion_ros.datasets import load_dataset
-    from lla_fusion_ros.makebag.paste import PasteSettings, paste_frames
+    from lla_fusion_ros.lab.datasets import load_dataset
+    from lla_fusion_ros.lab.makebag.paste import PasteSettings, paste_frames
 
     whole = load_dataset(args.dataset, args.root, **options_of(args))
     tell_skipped(whole)
@@ -116,7 +116,7 @@ def _dataset(args: argparse.Namespace) -> tuple[Iterable[SceneFrame], int, str, 
 
 
 def _part(trackset: TrackSet, args: argparse.Namespace) -> TrackSet:
-    from lla_fusion_ros.datasets import split_tracks
+    from lla_fusion_ros.lab.datasets import split_tracks
 
     if args.part == "all" and not args.holdout:
         return trackset
@@ -146,7 +146,7 @@ def _counted(frames: Iterable[SceneFrame], total: int, progress: BagProgress) ->
 
 
 def _print(made: MadeBag, data_set: str) -> None:
-    from lla_fusion_ros.resources import model_of
+    from lla_fusion_ros.bundle.resources import model_of
 
     print(
         f"{made.frames} frames of {', '.join(made.cameras)}, {made.seconds:.1f} s, "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.types.errors import InputError
 
 
 def check_file(option: str, path: Path) -> None:

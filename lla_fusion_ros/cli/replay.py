@@ -13,11 +13,11 @@ from lla_fusion_ros.cli.json_option import STDOUT, add_json_option, write_json
 from lla_fusion_ros.cli.output_paths import check_folder
 from lla_fusion_ros.cli.settings_options import add_setting_options, settings_from
 from lla_fusion_ros.cli.words import printable
-from lla_fusion_ros.settings import PRECISIONS
+from lla_fusion_ros.types.settings import PRECISIONS
 
 if TYPE_CHECKING:
     from lla_fusion_ros.bundle import Bundle
-    from lla_fusion_ros.replay.outputs import Outcome
+    from lla_fusion_ros.replay.output_folder import Outcome
 
 NAME = "replay"
 HELP = "fuse a bag offline, as fast as the machine can: bag in, bag, table and report out"
@@ -77,9 +77,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from lla_fusion_ros.bundle import load_bundle
-    from lla_fusion_ros.replay.outputs import Wanted, bundle_line, replay_to_folder
-    from lla_fusion_ros.replay.run import ReplayOptions
-    from lla_fusion_ros.resources import find_model
+    from lla_fusion_ros.bundle.resources import find_model
+    from lla_fusion_ros.replay.output_folder import Wanted, bundle_line, replay_to_folder
+    from lla_fusion_ros.replay.replay import ReplayOptions
 
     fusion, stream = settings_from(args)
     bundle = load_bundle(find_model(args.bundle or "signworld"))
@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     folder = args.out or _beside(args.bag)
     check_folder("--out", folder)
     if args.device != "auto":  # a device that is not there is refused before earlier results are replaced
-        from lla_fusion_ros.classifier import choose_device
+        from lla_fusion_ros.networks.classifier import choose_device
 
         choose_device(args.device)
     with BagProgress("fusing") as progress:

@@ -35,10 +35,10 @@ def run(args: argparse.Namespace) -> int:
     from lla_fusion_ros.cli.output_paths import check_folder
     from lla_fusion_ros.cli.words import numbers
     from lla_fusion_ros.cli.work_progress import WorkProgress
-    from lla_fusion_ros.errors import InputError
-    from lla_fusion_ros.evaluation.outputs import default_cache
-    from lla_fusion_ros.memory import keep_freed_memory
-    from lla_fusion_ros.reproduction.run import reproduce
+    from lla_fusion_ros.lab.evaluation.cached_views import default_cache
+    from lla_fusion_ros.lab.paper.reproduce import reproduce
+    from lla_fusion_ros.types.errors import InputError
+    from lla_fusion_ros.types.memory import keep_freed_memory
 
     seeds = numbers("--seeds", args.seeds)
     if not seeds:

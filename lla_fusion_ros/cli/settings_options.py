@@ -6,9 +6,9 @@ import argparse
 from dataclasses import fields
 from typing import Any
 
-from lla_fusion_ros.errors import InputError, unknown_name
-from lla_fusion_ros.settings import FusionSettings
-from lla_fusion_ros.stream.settings import StreamSettings
+from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.types.errors import InputError, unknown_name
+from lla_fusion_ros.types.settings import FusionSettings
 
 
 def add_setting_options(parser: argparse.ArgumentParser) -> None:

@@ -15,8 +15,8 @@ from lla_fusion_ros.cli.words import decimals, numbers
 
 if TYPE_CHECKING:
     from lla_fusion_ros.cli.training_progress import TrainingProgress
-    from lla_fusion_ros.datasets import TrackSet
-    from lla_fusion_ros.training.recipe import Recipe
+    from lla_fusion_ros.lab.datasets import TrackSet
+    from lla_fusion_ros.lab.training.recipe import Recipe
 
 NAME = "train"
 # What --quick changes, where the user does not say otherwise.
@@ -128,14 +128,14 @@ def run(args: argparse.Namespace) -> int:
     import torch
 
     from lla_fusion_ros.bundle import load_bundle, save_bundle
-    from lla_fusion_ros.classifier import choose_device
+    from lla_fusion_ros.bundle.resources import find_model
     from lla_fusion_ros.cli.output_paths import check_file, check_folder
     from lla_fusion_ros.cli.training_progress import TrainingProgress
-    from lla_fusion_ros.datasets import load_dataset
-    from lla_fusion_ros.memory import keep_freed_memory
-    from lla_fusion_ros.resources import find_model
-    from lla_fusion_ros.training.checkpoint import CheckpointFolder
-    from lla_fusion_ros.training.recipe import run_recipe
+    from lla_fusion_ros.lab.datasets import load_dataset
+    from lla_fusion_ros.lab.training.checkpoint import CheckpointFolder
+    from lla_fusion_ros.lab.training.recipe import run_recipe
+    from lla_fusion_ros.networks.classifier import choose_device
+    from lla_fusion_ros.types.memory import keep_freed_memory
 
     keep_freed_memory()
     out = Path(args.out)
@@ -176,9 +176,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _tell(progress: TrainingProgress, recipe: Recipe, tracks: TrackSet) -> None:
     """What was loaded, what to be careful about, and how much work it is."""
-    from lla_fusion_ros.calibration.assemble import calibration_work
-    from lla_fusion_ros.training.recipe import split_for
-    from lla_fusion_ros.training.summary import cautions, summary
+    from lla_fusion_ros.lab.calibration.assemble import calibration_work
+    from lla_fusion_ros.lab.training.recipe import split_for
+    from lla_fusion_ros.lab.training.summary import cautions, summary
 
     splits, settings = split_for(recipe, tracks), recipe.settings
     for line in summary(tracks, splits):
@@ -191,11 +191,11 @@ def _tell(progress: TrainingProgress, recipe: Recipe, tracks: TrackSet) -> None:
 
 
 def _recipe(args: argparse.Namespace, start: Any) -> Any:
-    from lla_fusion_ros.calibration.assemble import CalibrationOptions
-    from lla_fusion_ros.calibration.choose import CANDIDATES
+    from lla_fusion_ros.lab.calibration.assemble import CalibrationOptions
+    from lla_fusion_ros.lab.calibration.choose import CANDIDATES
+    from lla_fusion_ros.lab.training.recipe import Recipe
+    from lla_fusion_ros.lab.training.training_settings import TrainSettings
     from lla_fusion_ros.networks import Normalisation
-    from lla_fusion_ros.training.recipe import Recipe
-    from lla_fusion_ros.training.settings import TrainSettings
 
     usual = QUICK if args.quick else USUAL
     members, epochs, draws = (

@@ -6,9 +6,9 @@ import time
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
-from lla_fusion_ros.calibration.workload import TRAINED_CROP, Workload
 from lla_fusion_ros.cli.live_bar import LiveBar
-from lla_fusion_ros.training.train import Progress as TrainingStep
+from lla_fusion_ros.lab.calibration.workload import TRAINED_CROP, Workload
+from lla_fusion_ros.lab.training.train import Progress as TrainingStep
 
 SECONDS_BETWEEN_LINES = 10.0  # of one stage, in a log file
 

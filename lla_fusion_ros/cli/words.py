@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.types.errors import InputError
 
 
 def printable(text: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-from lla_fusion_ros.errors import LlaFusionError
+from lla_fusion_ros.types.errors import LlaFusionError
 
 # Above 101 the DDS ports of a domain reach into Linux's range of ephemeral ports.
 _DOMAINS = range(1, 102)

@@ -10,15 +10,15 @@ import numpy as np
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import CameraTopics, ViewTopics, find_cameras
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.crops import Pixels
-from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.images.crops import Pixels
+from lla_fusion_ros.messages.contract import FUSED_CLASSES
+from lla_fusion_ros.messages.detections import Detections, parse_detections
+from lla_fusion_ros.messages.images import parse_compressed_image, parse_image
 from lla_fusion_ros.replay.sources import Timed, ViewSource
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
-from lla_fusion_ros.stream.settings import StreamSettings
-from lla_fusion_ros.stream.tally import Tally
-from lla_fusion_ros.wire.contract import FUSED_CLASSES
-from lla_fusion_ros.wire.detections import Detections, parse_detections
-from lla_fusion_ros.wire.images import parse_compressed_image, parse_image
+from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.tally import Tally
 
 Key = tuple[str, int]  # frame_id and stamp: what names a frame
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from lla_fusion_ros.messages.images import parse_image
+from lla_fusion_ros.stream.frame_messages import annotated_message
 from lla_fusion_ros.stream.frames import FusedFrame
-from lla_fusion_ros.stream.outputs import annotated_message
-from lla_fusion_ros.wire.images import parse_image
 
 _TILE_WIDTH = 480  # pixels; the whole drive stays below 10 MB
 _WAITS = 3  # frames of the others after which a camera that sends nothing is shown dark

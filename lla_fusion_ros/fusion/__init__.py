@@ -11,9 +11,9 @@ from importlib import import_module
 from inspect import isclass
 from pkgutil import iter_modules
 
-from lla_fusion_ros.errors import InputError, unknown_name
 from lla_fusion_ros.fusion.base import Fuser, Values
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.types.errors import InputError, unknown_name
 
 
 @lru_cache(maxsize=1)

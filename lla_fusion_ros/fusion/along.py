@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion.base import Fuser, SumFuser
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.views import Views
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.views import Views
 
 
 def flat_views(posterior: EnsemblePosterior, logits: np.ndarray, features: np.ndarray) -> MeasuredViews:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lla_fusion_ros.pmf import softmax as numpy_softmax
+from lla_fusion_ros.types.pmf import softmax as numpy_softmax
 
 Array = Any  # np.ndarray, or torch.Tensor while a fuser is fitted
 

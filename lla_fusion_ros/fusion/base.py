@@ -16,13 +16,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion.arrays import Array, ones_like
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.rows import add, rows_of
-from lla_fusion_ros.track_views import TrackViews
-from lla_fusion_ros.views import Views
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.rows import add, rows_of
+from lla_fusion_ros.types.track_views import TrackViews
+from lla_fusion_ros.types.views import Views
 
 Value = float | list[float]
 Values = Mapping[str, Value]  # what a bundle stores for one fuser, as JSON

@@ -21,7 +21,7 @@ from lla_fusion_ros.fusion.quality import (
     quality_features,
 )
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.track_views import TrackViews
+from lla_fusion_ros.types.track_views import TrackViews
 
 MOST_RARITY = 10.0  # logits that a class of standard rarity may gain or lose
 LARGEST_TRUST = 3.0  # no view speaks for a pool more than e^3 times as sure, or as unsure, as a standard one

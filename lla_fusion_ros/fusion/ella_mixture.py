@@ -6,7 +6,7 @@ import numpy as np
 
 from lla_fusion_ros.fusion.base import FLOOR, Scalar, SumFuser, WeightedSum, growth
 from lla_fusion_ros.fusion.measure import MeasuredViews
-from lla_fusion_ros.pmf import entropy, monte_carlo, softmax
+from lla_fusion_ros.types.pmf import entropy, monte_carlo, softmax
 
 
 class EllaMixture(SumFuser):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lla_fusion_ros.fusion.base import Fuser, Scalar
-from lla_fusion_ros.views import Views
+from lla_fusion_ros.types.views import Views
 
 
 @dataclass(frozen=True, slots=True)

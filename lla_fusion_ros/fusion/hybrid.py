@@ -9,7 +9,7 @@ import numpy as np
 from lla_fusion_ros.fusion.base import FLOOR, SMALLEST, Scalar, SumFuser, growth
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.fusion.wls_robust import WlsSums
-from lla_fusion_ros.pmf import entropy, softmax
+from lla_fusion_ros.types.pmf import entropy, softmax
 
 
 @dataclass(frozen=True, slots=True)

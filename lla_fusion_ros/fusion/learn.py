@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion.arrays import Array
 from lla_fusion_ros.fusion.base import SumFuser, Value
 from lla_fusion_ros.fusion.measure import MeasuredViews
-from lla_fusion_ros.track_views import LENGTHS, TrackViews
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.track_views import LENGTHS, TrackViews
 
 if TYPE_CHECKING:
     import torch

@@ -6,8 +6,8 @@ import numpy as np
 
 from lla_fusion_ros.fusion.base import SumFuser, Values, WeightedSum
 from lla_fusion_ros.fusion.measure import MeasuredViews
-from lla_fusion_ros.pmf import softmax
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.types.pmf import softmax
 
 
 class LogLinear(SumFuser):

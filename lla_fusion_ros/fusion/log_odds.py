@@ -8,7 +8,7 @@ import numpy as np
 
 from lla_fusion_ros.fusion.base import SumFuser
 from lla_fusion_ros.fusion.measure import MeasuredViews
-from lla_fusion_ros.pmf import softmax
+from lla_fusion_ros.types.pmf import softmax
 
 SUREST = 1e-6  # p is kept within [SUREST, 1 - SUREST], so that one view cannot decide for ever
 

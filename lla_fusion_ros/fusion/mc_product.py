@@ -9,8 +9,8 @@ import numpy as np
 from lla_fusion_ros.fusion.base import Scalar, SumFuser
 from lla_fusion_ros.fusion.measure import LOWEST_LOGIT, MeasuredViews
 from lla_fusion_ros.fusion.product import LogProduct
-from lla_fusion_ros.pmf import softmax
 from lla_fusion_ros.posterior.samples import parameter_cloud, parameter_deviations
+from lla_fusion_ros.types.pmf import softmax
 
 
 class McProduct(SumFuser):

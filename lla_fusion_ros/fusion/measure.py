@@ -11,9 +11,9 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from lla_fusion_ros.pmf import entropy, probit, softmax
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.views import Views
+from lla_fusion_ros.types.pmf import entropy, probit, softmax
+from lla_fusion_ros.types.views import Views
 
 # A class that lies this far below the best one has a probability of e^-1000: clipping there changes no
 # pmf and keeps every sum finite, whatever finite number a network may put out.

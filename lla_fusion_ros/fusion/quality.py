@@ -6,14 +6,14 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.fusion.arrays import Array, exp
 from lla_fusion_ros.fusion.base import Values
 from lla_fusion_ros.fusion.learn import LearnedFuser
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.track_views import TrackViews
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.track_views import TrackViews
 
 # None looks at another view; a bundle stores one coefficient for each, in this order.
 QUALITY_FEATURES = ("entropy", "energy", "log_norm", "log_variance", "disagreement")

@@ -19,7 +19,7 @@ from lla_fusion_ros.fusion.quality import (
 )
 from lla_fusion_ros.fusion.reliability import Reliability
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.track_views import TrackViews
+from lla_fusion_ros.types.track_views import TrackViews
 
 
 class ReliablePool(Reliability):

@@ -7,13 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
-from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion.base import Fuser, Scalar, Values
 from lla_fusion_ros.fusion.cholesky import append_row, drop_first, forward_solve
-from lla_fusion_ros.pmf import monte_carlo, probit
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.rows import put_rows, take_rows
-from lla_fusion_ros.views import Views
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.pmf import monte_carlo, probit
+from lla_fusion_ros.types.rows import put_rows, take_rows
+from lla_fusion_ros.types.views import Views
 
 NOTE = (
     "fuser 'wls' is eq. fusion_seq as printed: over time its weights take both signs and accuracy falls with "

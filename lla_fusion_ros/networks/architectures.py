@@ -12,8 +12,8 @@ from typing import Any
 
 from torch import nn
 
-from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.networks.network import SplitNetwork
+from lla_fusion_ros.types.errors import InputError
 
 Architecture = dict[str, Any]
 TrunkBuilder = Callable[..., tuple[nn.Module, int]]  # options of the architecture -> trunk, its width

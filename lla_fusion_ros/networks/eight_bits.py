@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.types.errors import InputError
 
 REACH = 10.0  # deviations: what a stranger excites is kept, too
 INPUT_REACH = 6.0  # of a normalised image, in its own deviations

@@ -13,10 +13,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.networks.eight_bits import EightBitConvolutions, NotInEightBitsError
 from lla_fusion_ros.networks.fold import folded
 from lla_fusion_ros.networks.network import SplitNetwork, with_bias_feature
+from lla_fusion_ros.types.errors import InputError
 
 _ELEMENTWISE = (nn.ReLU, nn.Identity)
 _POOLING = (nn.MaxPool2d, nn.AvgPool2d)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.types.errors import InputError
 
 KINDS = ("fixed", "per_crop")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.types.errors import InputError
 
 Own = TypeVar("Own", bound="ContrastPosterior")
 

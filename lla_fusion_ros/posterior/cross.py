@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from lla_fusion_ros.pmf import softmax
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior, factor_with_prior
 from lla_fusion_ros.posterior.outer_sum import outer_sum
+from lla_fusion_ros.types.pmf import softmax
 
 
 class CrossSum:

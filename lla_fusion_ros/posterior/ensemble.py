@@ -22,8 +22,8 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.posterior.single_variance import ClassVariance, SingleVariance
+from lla_fusion_ros.types.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)  # compared as an object; no slots: cached_property keeps values in it

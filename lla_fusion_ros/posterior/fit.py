@@ -13,13 +13,13 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import torch
 
-from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.pmf import softmax
 from lla_fusion_ros.posterior.cross import CrossSum
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior, factor_with_prior
 from lla_fusion_ros.posterior.full import FullPosterior, FullSum
 from lla_fusion_ros.posterior.kron import KronPosterior, KronSum
 from lla_fusion_ros.posterior.outer_sum import outer_sum
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.pmf import softmax
 
 Curvature = Literal["diagonal", "full", "kron"]
 Posterior = EnsemblePosterior | FullPosterior | KronPosterior

@@ -14,11 +14,11 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import cho_solve
 
-from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.pmf import softmax
 from lla_fusion_ros.posterior.contrasts import ContrastPosterior
 from lla_fusion_ros.posterior.ensemble import factor_with_prior
 from lla_fusion_ros.posterior.outer_sum import outer_sum
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.pmf import softmax
 
 LARGEST = 12_000  # parameters of one last layer: 1.2 GB per matrix of float64
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lla_fusion_ros.pmf import softmax
 from lla_fusion_ros.posterior.contrasts import ContrastPosterior
+from lla_fusion_ros.types.pmf import softmax
 
 
 class KronSum:

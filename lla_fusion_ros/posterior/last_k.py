@@ -22,10 +22,10 @@ from scipy.linalg import solve_triangular
 from torch import nn
 from torch.func import functional_call, jacrev, vmap
 
-from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.posterior.contrasts import contrasts
 from lla_fusion_ros.posterior.ensemble import factor_with_prior
 from lla_fusion_ros.posterior.full import LARGEST
+from lla_fusion_ros.types.errors import InputError
 
 CHUNK_NUMBERS = 1 << 24  # entries of the Jacobians alive at once: 64 MB of float32
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from lla_fusion_ros.pmf import Cloud, softmax, square_root
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.types.pmf import Cloud, softmax, square_root
 
 
 def parameter_deviations(posterior: EnsemblePosterior, samples: int = 64, seed: int = 0) -> np.ndarray:

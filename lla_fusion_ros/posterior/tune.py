@@ -13,11 +13,11 @@ from typing import TypeVar
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.pmf import probit
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.posterior.full import FullPosterior
 from lla_fusion_ros.posterior.kron import KronPosterior
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.pmf import probit
 
 AnyPosterior = TypeVar("AnyPosterior", EnsemblePosterior, FullPosterior, KronPosterior)
 LOG_TEMPERATURE = (-7.0, 7.0)  # natural logarithm of T_theta: where the search looks

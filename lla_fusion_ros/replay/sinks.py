@@ -10,9 +10,8 @@ from typing import Protocol
 
 from lla_fusion_ros.bags.writer import BagWriter
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.errors import BagError
-from lla_fusion_ros.stream.frames import FusedFrame
-from lla_fusion_ros.stream.outputs import (
+from lla_fusion_ros.messages import contract
+from lla_fusion_ros.stream.frame_messages import (
     Outgoing,
     bundle_message,
     fused_messages,
@@ -20,8 +19,9 @@ from lla_fusion_ros.stream.outputs import (
     view_messages,
     view_pmf,
 )
+from lla_fusion_ros.stream.frames import FusedFrame
+from lla_fusion_ros.types.errors import BagError
 from lla_fusion_ros.warnings.result import P_VALUE_NAMES
-from lla_fusion_ros.wire import contract
 
 
 class Sink(Protocol):

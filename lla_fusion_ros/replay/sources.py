@@ -12,17 +12,17 @@ from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import CameraTopics, ViewTopics
 from lla_fusion_ros.bags.types import Message
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.errors import BagError, InputError
+from lla_fusion_ros.messages.contract import views_info_topic
+from lla_fusion_ros.messages.detections import parse_detections
+from lla_fusion_ros.messages.images import parse_compressed_image, parse_image
+from lla_fusion_ros.messages.status import parse_vision_info
 from lla_fusion_ros.stream.classify import ClassifyStage
 from lla_fusion_ros.stream.frames import CameraFrame, ViewFrame
 from lla_fusion_ros.stream.queues import FrameQueue
 from lla_fusion_ros.stream.received import ViewQueue, ViewShape
-from lla_fusion_ros.stream.settings import StreamSettings
-from lla_fusion_ros.stream.tally import Tally
-from lla_fusion_ros.wire.contract import views_info_topic
-from lla_fusion_ros.wire.detections import parse_detections
-from lla_fusion_ros.wire.images import parse_compressed_image, parse_image
-from lla_fusion_ros.wire.status import parse_vision_info
+from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.types.errors import BagError, InputError
+from lla_fusion_ros.types.tally import Tally
 
 # Frames that go through the networks together: enough to fill a batch, few enough to hold their images.
 FRAMES_PER_BATCH = 8

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from lla_fusion_ros import __version__
-from lla_fusion_ros.replay.scoring import SINGLE_FRAME, ReplayScores
 from lla_fusion_ros.report import svg, track_chart
 from lla_fusion_ros.report.score_charts import anchor, overview_svg, reliability_svg
+from lla_fusion_ros.report.scoring import SINGLE_FRAME, ReplayScores
 from lla_fusion_ros.report.timeline import Timeline, TimelineSink
 
 MOST_CARDS = 60

@@ -7,9 +7,9 @@ from html import escape
 
 import numpy as np
 
-from lla_fusion_ros.metrics import Reliability
 from lla_fusion_ros.report import svg
 from lla_fusion_ros.report.timeline import Point, Timeline
+from lla_fusion_ros.types.metrics import Reliability
 
 _SIDE, _PAD, _TOP = 190.0, 34.0, 14.0
 ROW = 13.0

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 import cv2
 import numpy as np
 
-from lla_fusion_ros.crops import Pixels, cut_crops
-from lla_fusion_ros.replay.track_table import reasons_of
-from lla_fusion_ros.replay.truth import Truth
+from lla_fusion_ros.images.crops import Pixels, cut_crops
+from lla_fusion_ros.report.track_table import reasons_of
+from lla_fusion_ros.report.truth import Truth
+from lla_fusion_ros.stream.frame_messages import view_pmf
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
-from lla_fusion_ros.stream.outputs import view_pmf
 
 MOST_POINTS = 480  # per track; beyond that every second one of each camera goes
 MOST_THUMBNAILS = 10  # per track and camera

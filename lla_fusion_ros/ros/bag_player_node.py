@@ -23,9 +23,9 @@ from lla_fusion_ros.bags.keyboard import Keys
 from lla_fusion_ros.bags.player import PlayClock, PlayOptions, latched_before, rounds
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.types import Topic
-from lla_fusion_ros.errors import BagError, InputError, LlaFusionError
 from lla_fusion_ros.ros.ending import Ending
 from lla_fusion_ros.ros.session import begin, own_arguments, quiet_end
+from lla_fusion_ros.types.errors import BagError, InputError, LlaFusionError
 
 _EXAMPLE = """example:
   bag_player drive/ --rate 2 --loop

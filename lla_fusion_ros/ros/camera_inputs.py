@@ -8,13 +8,13 @@ from functools import partial
 from sensor_msgs.msg import CompressedImage, Image
 from vision_msgs.msg import Detection2DArray
 
-from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.ros.inputs import Inputs
+from lla_fusion_ros.messages.contract import compressed_topic, detections_topic, image_topic
+from lla_fusion_ros.messages.detections import parse_detections
+from lla_fusion_ros.messages.images import parse_compressed_image, parse_image
 from lla_fusion_ros.ros.managed_node import ManagedNode
+from lla_fusion_ros.ros.subscriptions import Inputs
 from lla_fusion_ros.stream.queues import FrameQueue
-from lla_fusion_ros.wire.contract import compressed_topic, detections_topic, image_topic
-from lla_fusion_ros.wire.detections import parse_detections
-from lla_fusion_ros.wire.images import parse_compressed_image, parse_image
+from lla_fusion_ros.types.errors import InputError
 
 
 class CameraInputs:

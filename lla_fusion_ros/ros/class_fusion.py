@@ -10,21 +10,21 @@ from typing import Any
 from sensor_msgs.msg import Image
 from vision_msgs.msg import Detection2DArray, VisionInfo
 
-from lla_fusion_ros.engine import FusionEngine
-from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.engine.engine import FusionEngine
+from lla_fusion_ros.messages import contract
+from lla_fusion_ros.messages.detections import parse_detections
+from lla_fusion_ros.messages.images import parse_image
+from lla_fusion_ros.messages.status import parse_vision_info
 from lla_fusion_ros.ros.fused_output import FusedOutput, describe_engine
-from lla_fusion_ros.ros.inputs import Inputs
 from lla_fusion_ros.ros.managed_node import ManagedNode
 from lla_fusion_ros.ros.model import load_model
-from lla_fusion_ros.ros.settings import NodeSettings
-from lla_fusion_ros.settings import FusionSettings
+from lla_fusion_ros.ros.node_settings import NodeSettings
+from lla_fusion_ros.ros.subscriptions import Inputs
 from lla_fusion_ros.stream.fuse import FuseStage
 from lla_fusion_ros.stream.received import ViewQueue, ViewShape
-from lla_fusion_ros.stream.settings import StreamSettings
-from lla_fusion_ros.wire import contract
-from lla_fusion_ros.wire.detections import parse_detections
-from lla_fusion_ros.wire.images import parse_image
-from lla_fusion_ros.wire.status import parse_vision_info
+from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.settings import FusionSettings
 
 MOST_FRAMES = 64  # of a batch
 

@@ -9,10 +9,10 @@ from typing import Any
 from lla_fusion_ros.ros.cv_bridge_fallback import cv_bridge_fallback
 from lla_fusion_ros.ros.image_node import ImageNode
 from lla_fusion_ros.stream.classify import ClassifyStage
+from lla_fusion_ros.stream.frame_messages import annotated_views_message
 from lla_fusion_ros.stream.frames import ViewFrame
-from lla_fusion_ros.stream.outputs import annotated_views_message
 from lla_fusion_ros.stream.queues import FrameQueue
-from lla_fusion_ros.stream.settings import StreamSettings
+from lla_fusion_ros.stream.stream_settings import StreamSettings
 
 MOST_FRAMES = 64  # of a batch
 

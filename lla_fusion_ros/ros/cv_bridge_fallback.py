@@ -6,10 +6,10 @@ import array
 
 from sensor_msgs.msg import Image
 
-from lla_fusion_ros.crops import Pixels
-from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.images.crops import Pixels
+from lla_fusion_ros.messages.images import ImageMessage
 from lla_fusion_ros.stream.classify import Fallback
-from lla_fusion_ros.wire.images import ImageMessage
+from lla_fusion_ros.types.errors import InputError
 
 
 def cv_bridge_fallback() -> Fallback | None:

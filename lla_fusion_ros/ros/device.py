@@ -6,8 +6,8 @@ import torch
 from rclpy.impl.rcutils_logger import RcutilsLogger
 
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.classifier import Classifier
-from lla_fusion_ros.ros.settings import NetworkSettings
+from lla_fusion_ros.networks.classifier import Classifier
+from lla_fusion_ros.ros.node_settings import NetworkSettings
 
 WARM_UP_CROPS = 16
 

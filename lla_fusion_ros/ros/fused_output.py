@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.engine import FusionEngine
+from lla_fusion_ros.engine.engine import FusionEngine
+from lla_fusion_ros.engine.tracks import TrackKey
+from lla_fusion_ros.messages import contract
 from lla_fusion_ros.ros.managed_node import ManagedNode
-from lla_fusion_ros.ros.settings import NodeSettings
+from lla_fusion_ros.ros.node_settings import NodeSettings
+from lla_fusion_ros.stream.frame_messages import cleared_message, fused_messages, label_message
 from lla_fusion_ros.stream.frames import FusedFrame
-from lla_fusion_ros.stream.outputs import cleared_message, fused_messages, label_message
-from lla_fusion_ros.tracks import TrackKey
-from lla_fusion_ros.wire import contract
 
 SAY_AGAIN = 10.0  # seconds between log lines about clock jumps
 

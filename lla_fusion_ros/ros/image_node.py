@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.classifier import Classifier
+from lla_fusion_ros.messages import contract
+from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.ros.camera_inputs import CameraInputs
 from lla_fusion_ros.ros.device import free_device, make_classifier
-from lla_fusion_ros.ros.inputs import Inputs
 from lla_fusion_ros.ros.managed_node import ManagedNode
 from lla_fusion_ros.ros.model import load_model
-from lla_fusion_ros.ros.settings import NetworkSettings, NodeSettings
+from lla_fusion_ros.ros.node_settings import NetworkSettings, NodeSettings
+from lla_fusion_ros.ros.subscriptions import Inputs
+from lla_fusion_ros.stream.frame_messages import bundle_message, view_messages
 from lla_fusion_ros.stream.frames import ViewFrame
-from lla_fusion_ros.stream.outputs import bundle_message, view_messages
 from lla_fusion_ros.stream.queues import FrameQueue
-from lla_fusion_ros.wire import contract
 
 
 class ImageNode(ManagedNode):

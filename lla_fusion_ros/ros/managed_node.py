@@ -14,18 +14,18 @@ from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from std_srvs.srv import Trigger
 
-from lla_fusion_ros.errors import LlaFusionError
-from lla_fusion_ros.ros.inputs import Inputs
-from lla_fusion_ros.ros.outputs import Outputs
+from lla_fusion_ros.messages import contract
+from lla_fusion_ros.messages.cdr import Header
+from lla_fusion_ros.messages.status import write_diagnostics
+from lla_fusion_ros.ros.node_settings import NodeSettings
 from lla_fusion_ros.ros.parameters import Parameters
-from lla_fusion_ros.ros.settings import NodeSettings
+from lla_fusion_ros.ros.publishers import Outputs
+from lla_fusion_ros.ros.subscriptions import Inputs
 from lla_fusion_ros.ros.worker import Worker
 from lla_fusion_ros.stream.guard import Guard
 from lla_fusion_ros.stream.health import Health
-from lla_fusion_ros.stream.tally import Tally
-from lla_fusion_ros.wire import contract
-from lla_fusion_ros.wire.cdr import Header
-from lla_fusion_ros.wire.status import write_diagnostics
+from lla_fusion_ros.types.errors import LlaFusionError
+from lla_fusion_ros.types.tally import Tally
 
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 LOOK_EVERY = 0.25  # seconds between looks at silent cameras and QoS

@@ -6,7 +6,7 @@ from dataclasses import Field, fields
 from textwrap import wrap
 from typing import Any
 
-from lla_fusion_ros.ros.settings import (
+from lla_fusion_ros.ros.node_settings import (
     CAMERAS_DESCRIPTION,
     NODES,
     TIME_OFFSET_DESCRIPTION,

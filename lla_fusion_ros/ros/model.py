@@ -5,8 +5,8 @@ from __future__ import annotations
 from rclpy.impl.rcutils_logger import RcutilsLogger
 
 from lla_fusion_ros.bundle import Bundle, load_bundle
-from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.resources import shipped_models
+from lla_fusion_ros.bundle.resources import shipped_models
+from lla_fusion_ros.types.errors import InputError
 
 
 def load_model(name: str, logger: RcutilsLogger) -> Bundle:

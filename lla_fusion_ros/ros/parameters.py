@@ -24,14 +24,14 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.validate_topic_name import validate_topic_name
 
-from lla_fusion_ros.errors import InputError, LlaFusionError
-from lla_fusion_ros.ros.settings import (
+from lla_fusion_ros.ros.node_settings import (
     CAMERAS_DESCRIPTION,
     NODES,
     TIME_OFFSET_DESCRIPTION,
     TIME_OFFSET_RANGE,
     is_changeable,
 )
+from lla_fusion_ros.types.errors import InputError, LlaFusionError
 
 Settings = TypeVar("Settings")
 FIXED = "fixed while the node is configured"

@@ -9,11 +9,11 @@ from typing import Any
 from lla_fusion_ros.ros.cv_bridge_fallback import cv_bridge_fallback
 from lla_fusion_ros.ros.fused_output import FusedOutput, describe_engine
 from lla_fusion_ros.ros.image_node import ImageNode
-from lla_fusion_ros.settings import FusionSettings
+from lla_fusion_ros.stream.frame_messages import annotated_message
 from lla_fusion_ros.stream.frames import FusedFrame
-from lla_fusion_ros.stream.outputs import annotated_message
 from lla_fusion_ros.stream.perception import Perception
-from lla_fusion_ros.stream.settings import StreamSettings
+from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.types.settings import FusionSettings
 
 
 class PerceptionNode(ImageNode):

@@ -19,13 +19,13 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.utilities import remove_ros_args
 
 from lla_fusion_ros.bags.writer import BagWriter
-from lla_fusion_ros.errors import LlaFusionError
-from lla_fusion_ros.ros.outputs import TYPES
+from lla_fusion_ros.messages import contract
+from lla_fusion_ros.messages.cdr import CdrReader
+from lla_fusion_ros.messages.detections import parse_detections
+from lla_fusion_ros.messages.status import parse_diagnostics
+from lla_fusion_ros.ros.publishers import TYPES
 from lla_fusion_ros.ros.session import begin, quiet_end
-from lla_fusion_ros.wire import contract
-from lla_fusion_ros.wire.cdr import CdrReader
-from lla_fusion_ros.wire.detections import parse_detections
-from lla_fusion_ros.wire.status import parse_diagnostics
+from lla_fusion_ros.types.errors import LlaFusionError
 
 _DEPTH = 1000
 

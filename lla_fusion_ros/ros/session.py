@@ -14,8 +14,8 @@ import rclpy
 from rclpy.executors import ExternalShutdownException
 from rclpy.utilities import remove_ros_args
 
-from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.ros.stop_signals import STOP
+from lla_fusion_ros.types.errors import InputError
 
 
 def begin(args: Sequence[str] | None = None) -> None:

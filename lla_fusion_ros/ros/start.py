@@ -7,8 +7,8 @@ import os
 import resource
 import sys
 
-from lla_fusion_ros.memory import share_one_heap
 from lla_fusion_ros.ros.stop_signals import STOP
+from lla_fusion_ros.types.memory import share_one_heap
 
 LEAST_OPEN_FILES = 64  # Python's imports and DDS take about 30, each further node on the graph some more
 
@@ -20,7 +20,7 @@ def start(module: str, node_class: str, args: list[str] | None) -> None:
     share_one_heap()  # before torch and DDS start their threads
     try:
         STOP.interrupt(True)
-        from lla_fusion_ros.ros.run import run
+        from lla_fusion_ros.ros.run_node import run
 
         make_node = getattr(importlib.import_module(module), node_class)
         STOP.interrupt(False)

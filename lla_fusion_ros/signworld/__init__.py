@@ -2,11 +2,11 @@
 
 from lla_fusion_ros.signworld.camera import Camera
 from lla_fusion_ros.signworld.drive import CameraFrame, Drive
+from lla_fusion_ros.signworld.drive_settings import Blackout, DriveSettings, IdentitySwitch, Stretch
 from lla_fusion_ros.signworld.drives import demo_drive
 from lla_fusion_ros.signworld.optics import Conditions
 from lla_fusion_ros.signworld.outside import OUTSIDE_KINDS
 from lla_fusion_ros.signworld.scene import RoadsideObject
-from lla_fusion_ros.signworld.settings import Blackout, DriveSettings, IdentitySwitch, Stretch
 from lla_fusion_ros.signworld.signs import CLASS_NAMES
 
 __all__ = [

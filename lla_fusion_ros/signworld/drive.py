@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lla_fusion_ros.signworld.drive_settings import Blackout, DriveSettings, check_settings
 from lla_fusion_ros.signworld.optics import Conditions, Optics
 from lla_fusion_ros.signworld.placement import place_objects
 from lla_fusion_ros.signworld.render import Renderer, Sighting
 from lla_fusion_ros.signworld.scene import Prop, RoadsideObject, make_look, occluder, scatter_props
-from lla_fusion_ros.signworld.settings import Blackout, DriveSettings, check_settings
 
 LANE = 1.8  # where the vehicle drives, metres right of the road's middle
 MOST_HIDDEN = 0.8  # of a box; from there on no tracker reports it

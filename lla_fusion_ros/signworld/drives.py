@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from lla_fusion_ros.signworld.drive import Drive
+from lla_fusion_ros.signworld.drive_settings import Blackout, DriveSettings, IdentitySwitch, Stretch
 from lla_fusion_ros.signworld.optics import Conditions
 from lla_fusion_ros.signworld.placement import place_object
-from lla_fusion_ros.signworld.settings import Blackout, DriveSettings, IdentitySwitch, Stretch
 
 # z in metres, side of the road, what stands there. The vehicle, at 9 m/s, is there after z / 9 seconds.
 _DEMO_ROAD = (

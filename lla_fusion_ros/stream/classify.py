@@ -7,16 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from lla_fusion_ros.classifier import AT_ONCE, Classifier
-from lla_fusion_ros.crops import Pixels, check_boxes, cut_crops, shows_something
-from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.engine.tracks import LONGEST_ID
+from lla_fusion_ros.images.crops import Pixels, check_boxes, cut_crops, shows_something
+from lla_fusion_ros.messages.detections import Detections
+from lla_fusion_ros.messages.images import ImageMessage
+from lla_fusion_ros.networks.classifier import AT_ONCE, Classifier
 from lla_fusion_ros.stream.frames import CameraFrame, ViewFrame
-from lla_fusion_ros.stream.settings import StreamSettings
-from lla_fusion_ros.stream.tally import Tally
-from lla_fusion_ros.tracks import LONGEST_ID
-from lla_fusion_ros.views import Views
-from lla_fusion_ros.wire.detections import Detections
-from lla_fusion_ros.wire.images import ImageMessage
+from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.tally import Tally
+from lla_fusion_ros.types.views import Views
 
 # Decodes an image whose encoding the package does not know itself (a node plugs cv_bridge in).
 Fallback = Callable[[ImageMessage], Pixels]

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lla_fusion_ros.crops import Pixels
-from lla_fusion_ros.engine import FrameResult
-from lla_fusion_ros.views import Views
-from lla_fusion_ros.wire.cdr import Header
-from lla_fusion_ros.wire.detections import Detections
-from lla_fusion_ros.wire.images import CompressedImageMessage, ImageMessage
+from lla_fusion_ros.engine.engine import FrameResult
+from lla_fusion_ros.images.crops import Pixels
+from lla_fusion_ros.messages.cdr import Header
+from lla_fusion_ros.messages.detections import Detections
+from lla_fusion_ros.messages.images import CompressedImageMessage, ImageMessage
+from lla_fusion_ros.types.views import Views
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lla_fusion_ros.engine import FusionEngine, Observation
-from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.engine.engine import FusionEngine, Observation
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
-from lla_fusion_ros.stream.tally import Tally
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.tally import Tally
 
 
 class FuseStage:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from lla_fusion_ros.stream.frames import CameraFrame, FusedFrame, ViewFrame
-from lla_fusion_ros.stream.tally import Tally
+from lla_fusion_ros.types.tally import Tally
 
 Frame = TypeVar("Frame", CameraFrame, ViewFrame)
 Done = TypeVar("Done")

@@ -8,8 +8,8 @@ from threading import Lock
 
 import numpy as np
 
-from lla_fusion_ros.stream.tally import Tally
-from lla_fusion_ros.wire.status import ERROR, OK, WARN, Status
+from lla_fusion_ros.messages.status import ERROR, OK, WARN, Status
+from lla_fusion_ros.types.tally import Tally
 
 _LATENCIES = 500  # of the newest frames
 # Seconds. A stamp further from the node's clock is of another one: a recording without use_sim_time, say.

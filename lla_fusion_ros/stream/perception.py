@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.pipeline import Classifier, FusionEngine, FusionSettings
+from lla_fusion_ros.engine.engine import FusionEngine
+from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.stream.classify import ClassifyStage, Fallback
 from lla_fusion_ros.stream.frames import FusedFrame
 from lla_fusion_ros.stream.fuse import FuseStage
 from lla_fusion_ros.stream.guard import Guard, Tell
 from lla_fusion_ros.stream.queues import FrameQueue
-from lla_fusion_ros.stream.settings import StreamSettings
-from lla_fusion_ros.stream.tally import Tally
+from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.types.settings import FusionSettings
+from lla_fusion_ros.types.tally import Tally
 
 
 class Perception:

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
+from lla_fusion_ros.messages.detections import Detections
+from lla_fusion_ros.messages.images import CompressedImageMessage, ImageMessage
 from lla_fusion_ros.stream.frames import CameraFrame
 from lla_fusion_ros.stream.pairing import Limits, Misfit, StampMatcher
-from lla_fusion_ros.stream.settings import StreamSettings
-from lla_fusion_ros.stream.tally import Tally
-from lla_fusion_ros.wire.detections import Detections
-from lla_fusion_ros.wire.images import CompressedImageMessage, ImageMessage
+from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.types.tally import Tally
 
 SECOND = 1_000_000_000
 MEGABYTE = 1_000_000

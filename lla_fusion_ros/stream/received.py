@@ -15,15 +15,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.messages.detections import Detections
+from lla_fusion_ros.messages.images import ImageMessage, matrix_of
 from lla_fusion_ros.stream.frames import ViewFrame
 from lla_fusion_ros.stream.pairing import Limits, StampMatcher
 from lla_fusion_ros.stream.queues import BoundedQueue, image_limits
-from lla_fusion_ros.stream.settings import StreamSettings
-from lla_fusion_ros.stream.tally import Tally
-from lla_fusion_ros.views import Views
-from lla_fusion_ros.wire.detections import Detections
-from lla_fusion_ros.wire.images import ImageMessage, matrix_of
+from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.tally import Tally
+from lla_fusion_ros.types.views import Views
 
 HASH_PREFIX = "sha256:"
 MOST_UNSURE = 100  # frames of a camera that wait to be told which bundle they come from

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.types.errors import InputError
 
 # Shares of ordinary tracks, largest first: the grid on which thresholds are kept.
 RATES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0001)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lla_fusion_ros.settings import FusionSettings
+from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.warnings.alarm import RATES
 from lla_fusion_ros.warnings.result import CAMERA_DISAGREEMENT, IDENTITY_SWITCH, REASONS, Decision, Level
 from lla_fusion_ros.warnings.state import Standing

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion.along import flat_views, running_sums
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.rows import take_rows
-from lla_fusion_ros.track_views import TrackViews
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.rows import take_rows
+from lla_fusion_ros.types.track_views import TrackViews
 from lla_fusion_ros.warnings.alarm import AlarmTable
 from lla_fusion_ros.warnings.contradiction import evidence
 from lla_fusion_ros.warnings.fit_contradiction import fit_camera, fit_switch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lla_fusion_ros.track_views import TrackViews
+from lla_fusion_ros.types.track_views import TrackViews
 from lla_fusion_ros.warnings.alarm import AlarmTable
 from lla_fusion_ros.warnings.contradiction import camera_statistic, changes
 from lla_fusion_ros.warnings.state import WINDOW, RecentViews

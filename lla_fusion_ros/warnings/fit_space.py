@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import eigh
 
-from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.warnings.model import FeatureSpace
 from lla_fusion_ros.warnings.scores import plain_features, unit_features
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured, zero_views
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.rows import add, grown, put_rows, state_bytes, take_rows
-from lla_fusion_ros.settings import FusionSettings
+from lla_fusion_ros.types.rows import add, grown, put_rows, state_bytes, take_rows
+from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.warnings.contradiction import all_cameras_show, evidence, switch_statistic
 from lla_fusion_ros.warnings.decide import LIFE, decide
 from lla_fusion_ros.warnings.model import WarningModel

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lla_fusion_ros.errors import BundleError
+from lla_fusion_ros.types.errors import BundleError
 from lla_fusion_ros.warnings.alarm import AlarmTable
 
 MOST_STANDARD = 8.0  # standard deviations that a score may count

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lla_fusion_ros.pmf import entropy, max_shift, normal_points
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.types.pmf import entropy, max_shift, normal_points
 from lla_fusion_ros.warnings.contradiction import camera_statistic, switch_statistic
 from lla_fusion_ros.warnings.model import SCORES, FeatureSpace, WarningModel
 from lla_fusion_ros.warnings.state import RecentViews, Sums

@@ -11,10 +11,10 @@ from replay.scenes import write_scene
 
 from lla_fusion_ros.bags.describe import describe_bag
 from lla_fusion_ros.bags.writer import BagWriter
-from lla_fusion_ros.wire.cdr import Header
-from lla_fusion_ros.wire.contract import DETECTIONS, IMAGE
-from lla_fusion_ros.wire.detections import write_detections
-from lla_fusion_ros.wire.images import write_image
+from lla_fusion_ros.messages.cdr import Header
+from lla_fusion_ros.messages.contract import DETECTIONS, IMAGE
+from lla_fusion_ros.messages.detections import write_detections
+from lla_fusion_ros.messages.images import write_image
 
 SHARED = Path("/work/shared/bags")
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=f"the foreign bags are not at {SHARED}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from lla_fusion_ros.wire import contract
+from lla_fusion_ros.messages import contract
 
 LAYOUT = Path(__file__).parents[2] / "docs" / "foxglove_layout.json"
 

@@ -7,8 +7,8 @@ import pytest
 from lla_fusion_ros.bags.player import PlayClock, PlayOptions, latched_before, rounds
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.writer import BagWriter
-from lla_fusion_ros.errors import BagError, InputError
-from lla_fusion_ros.wire.contract import DETECTIONS, LABEL_INFO
+from lla_fusion_ros.messages.contract import DETECTIONS, LABEL_INFO
+from lla_fusion_ros.types.errors import BagError, InputError
 
 SECOND = 10**9
 EMPTY = b"\x00\x01\x00\x00" + bytes(16)

@@ -13,7 +13,7 @@ from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, W
 from lla_fusion_ros.bags.compression import ZSTD_MAGIC
 from lla_fusion_ros.bags.definitions import typestore
 from lla_fusion_ros.bags.reader import Bag
-from lla_fusion_ros.errors import BagError
+from lla_fusion_ros.types.errors import BagError
 
 SHARED = Path("/work/shared/bags")
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=f"the foreign bags are not at {SHARED}")

@@ -6,8 +6,8 @@ import pytest
 
 from lla_fusion_ros.bags.topics import find_cameras, name_cameras
 from lla_fusion_ros.bags.types import Summary, Topic
-from lla_fusion_ros.errors import BagError
-from lla_fusion_ros.wire.contract import COMPRESSED_IMAGE, DETECTIONS, IMAGE
+from lla_fusion_ros.messages.contract import COMPRESSED_IMAGE, DETECTIONS, IMAGE
+from lla_fusion_ros.types.errors import BagError
 
 
 def bag(*topics: tuple[str, str], counts: dict[str, int] | None = None) -> Summary:

@@ -14,8 +14,8 @@ from rosbags.typesys import get_types_from_msg
 from lla_fusion_ros.bags.definitions import VISION_MSGS, fits_vision_msgs, typestore
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.writer import BagWriter
-from lla_fusion_ros.errors import BagError
-from lla_fusion_ros.wire.contract import DETECTIONS, LABEL_INFO
+from lla_fusion_ros.messages.contract import DETECTIONS, LABEL_INFO
+from lla_fusion_ros.types.errors import BagError
 
 INTERFACES = Path(__file__).parents[2] / "interfaces" / "vision_msgs" / "msg"
 EMPTY = b"\x00\x01\x00\x00" + bytes(16)

@@ -8,7 +8,7 @@ from bench.__main__ import main
 from bench.drive import OBJECTS, six_camera_drive
 from bench.fusion import measure_fusion
 from lla_fusion_ros.bundle import load_bundle
-from lla_fusion_ros.resources import find_model
+from lla_fusion_ros.bundle.resources import find_model
 
 
 def test_fusion_is_measured_for_every_length_and_number_of_tracks():

@@ -1,9 +1,9 @@
 """Progress: a bar on a terminal, lines in a log."""
 
-from lla_fusion_ros.calibration.workload import CHOICE, SCORES, WARNINGS, StageWork, Workload
 from lla_fusion_ros.cli.training_progress import TrainingProgress
 from lla_fusion_ros.cli.work_progress import WorkProgress
-from lla_fusion_ros.training.train import Progress
+from lla_fusion_ros.lab.calibration.workload import CHOICE, SCORES, WARNINGS, StageWork, Workload
+from lla_fusion_ros.lab.training.train import Progress
 
 
 def test_a_log_gets_one_line_per_epoch_with_the_time_left(capsys):

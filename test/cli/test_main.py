@@ -88,7 +88,7 @@ def test_no_verb_at_all_prints_the_help_and_fails(capsys):
 
 
 def test_an_error_of_the_package_is_one_sentence_and_exit_code_one(tmp_path, monkeypatch, capsys):
-    body = "from lla_fusion_ros.errors import BagError; raise BagError(\"bag 'x' is empty\")"
+    body = "from lla_fusion_ros.types.errors import BagError; raise BagError(\"bag 'x' is empty\")"
     assert cli.run_verb(make_verb(tmp_path, monkeypatch, body), []) == 1
     assert capsys.readouterr().err == "lla-fusion: try: bag 'x' is empty\n"
 

@@ -14,7 +14,7 @@ pytest.importorskip("rclpy")
 from lla_fusion_ros.bags.describe import describe_bag
 from lla_fusion_ros.bundle import save_bundle
 from lla_fusion_ros.demo.processes import DemoError
-from lla_fusion_ros.demo.run import Demo
+from lla_fusion_ros.demo.run_demo import Demo
 from lla_fusion_ros.signworld import CLASS_NAMES, Drive, DriveSettings
 
 STEPS = 15

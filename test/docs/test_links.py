@@ -10,7 +10,7 @@ import pytest
 
 from lla_fusion_ros.cli.main import parser_of
 from lla_fusion_ros.cli.verbs import find_verbs
-from lla_fusion_ros.datasets import dataset_names
+from lla_fusion_ros.lab.datasets import dataset_names
 from support.processes import REPOSITORY
 
 DOCUMENTS = [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").rglob("*.md"))]

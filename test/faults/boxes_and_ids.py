@@ -9,7 +9,7 @@ from faults.outcome import Checks
 from faults.registry import fault
 from faults.scene import Scene
 from faults.transport import check_halves
-from lla_fusion_ros.settings import FusionSettings
+from lla_fusion_ros.types.settings import FusionSettings
 
 NAN, INF = float("nan"), float("inf")
 BAD_BOXES = {

@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 
 from lla_fusion_ros.bundle import Bundle, load_bundle
-from lla_fusion_ros.pipeline import Classifier, FusionEngine
-from lla_fusion_ros.resources import find_model
-from lla_fusion_ros.settings import FusionSettings
+from lla_fusion_ros.bundle.resources import find_model
+from lla_fusion_ros.engine.engine import FusionEngine
+from lla_fusion_ros.messages.detections import parse_detections
+from lla_fusion_ros.messages.images import parse_compressed_image, parse_image
+from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.stream.classify import ClassifyStage
 from lla_fusion_ros.stream.frames import CameraFrame, FusedFrame
 from lla_fusion_ros.stream.fuse import FuseStage
-from lla_fusion_ros.stream.settings import StreamSettings
-from lla_fusion_ros.stream.tally import Tally
-from lla_fusion_ros.wire.detections import parse_detections
-from lla_fusion_ros.wire.images import parse_compressed_image, parse_image
+from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.types.settings import FusionSettings
+from lla_fusion_ros.types.tally import Tally
 from support.camera import pmf_of, stamp_of
 
 TOLERANCE = 1e-4

@@ -12,8 +12,8 @@ from faults.registry import fault
 from faults.scene import Scene
 from faults.stage import PATIENCE
 from lla_fusion_ros.bags.writer import BagWriter
-from lla_fusion_ros.settings import FusionSettings
-from lla_fusion_ros.wire import contract
+from lla_fusion_ros.messages import contract
+from lla_fusion_ros.types.settings import FusionSettings
 
 WARN = 1
 

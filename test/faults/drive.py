@@ -11,10 +11,10 @@ import cv2
 import numpy as np
 
 from faults.core import Shot
+from lla_fusion_ros.messages.cdr import Header
+from lla_fusion_ros.messages.detections import write_detections
+from lla_fusion_ros.messages.images import write_compressed_image, write_image
 from lla_fusion_ros.signworld import CameraFrame
-from lla_fusion_ros.wire.cdr import Header
-from lla_fusion_ros.wire.detections import write_detections
-from lla_fusion_ros.wire.images import write_compressed_image, write_image
 from support.camera import SECOND
 from support.drive import short_drive
 

@@ -11,8 +11,8 @@ from faults.drive import header_of, with_boxes, with_image
 from faults.outcome import Checks
 from faults.registry import fault
 from faults.scene import Scene
-from lla_fusion_ros.wire.cdr import CdrWriter, Header
-from lla_fusion_ros.wire.images import write_compressed_image, write_image
+from lla_fusion_ros.messages.cdr import CdrWriter, Header
+from lla_fusion_ros.messages.images import write_compressed_image, write_image
 
 BAD_IMAGE = "dropped_bad_image"
 ENCODINGS = {

@@ -11,7 +11,7 @@ from faults.outcome import Checks
 from faults.registry import fault
 from faults.scene import Scene
 from faults.stage import PATIENCE
-from lla_fusion_ros.ros.settings import NODES, is_changeable
+from lla_fusion_ros.ros.node_settings import NODES, is_changeable
 
 VALUES = [0, -1, 3, 10**9, -(2**63), 0.0, 0.3, -5.0, 1e308, float("nan"), float("inf"), "", "pool"]
 VALUES += ["camera", "nonsense", "ä" * 1000, True, [1, 2], ["x"], [0.5], [True]]

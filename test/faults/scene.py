@@ -16,8 +16,8 @@ from vision_msgs.msg import Detection2DArray
 from faults.core import Core, Shot, difference
 from faults.drive import CAMERAS, COMPRESSED, Road, with_boxes
 from faults.stage import MODULES, PATIENCE, Diagnosed, Stage, memory_mb
-from lla_fusion_ros.settings import FusionSettings
 from lla_fusion_ros.stream.frames import FusedFrame
+from lla_fusion_ros.types.settings import FusionSettings
 from support.camera import CameraOnGraph, stamp_of
 from support.processes import RosProcess
 from support.waiting import wait_for

@@ -12,7 +12,7 @@ from faults.scene import NODES, Scene
 from faults.stage import PATIENCE, Stage
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bundle import load_bundle
-from lla_fusion_ros.errors import LlaFusionError
+from lla_fusion_ros.types.errors import LlaFusionError
 
 UNSHARE = ("unshare", "--mount", "--map-root-user", "--propagation", "private", "sh", "-c")
 SMALL = "size=3m"  # a bag is written in pieces of one megabyte
@@ -125,8 +125,8 @@ def disk_full_while_a_bag_is_written(stage: Stage, checks: Checks) -> int:
 SAVE_TWICE = """
 import sys
 from lla_fusion_ros.bundle import load_bundle, save_bundle
-from lla_fusion_ros.errors import LlaFusionError
-from lla_fusion_ros.resources import find_model
+from lla_fusion_ros.types.errors import LlaFusionError
+from lla_fusion_ros.bundle.resources import find_model
 
 bundle = load_bundle(find_model("signworld"))
 save_bundle(bundle, sys.argv[1])

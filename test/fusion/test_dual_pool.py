@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views, pmf_along
 from lla_fusion_ros.fusion.dual_pool import least_lapse
 from lla_fusion_ros.fusion.quality import QUALITY_FEATURES, quality_features
-from lla_fusion_ros.track_views import TrackViews
-from lla_fusion_ros.views import Views
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.track_views import TrackViews
+from lla_fusion_ros.types.views import Views
 from support.tiny_bundle import tiny_bundle
 from support.tracks_with_bad_frames import tracks_with_bad_frames
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views, pmf_along
 from lla_fusion_ros.fusion.learn import chance_of_an_error, scored_pairs, smoothed_nll
-from lla_fusion_ros.track_views import TrackViews
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.track_views import TrackViews
 from support.tiny_posterior import make_posterior
 
 TRACKS, STEPS, CLASSES, FEATURES = 120, 10, 4, 6

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, logsumexp, softmax
 
-from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion.measure import LOWEST_LOGIT, MeasuredViews, measured
 from lla_fusion_ros.fusion.quality import quality_features
-from lla_fusion_ros.views import Views
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.views import Views
 from support.tiny_posterior import make_posterior
 
 POSTERIOR = make_posterior(3, 7, 40)

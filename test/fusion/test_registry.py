@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import lla_fusion_ros.fusion as fusion
-from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion import fusers, make_fuser
+from lla_fusion_ros.types.errors import InputError
 from support.tiny_posterior import make_posterior
 
 NAMES = {

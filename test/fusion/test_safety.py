@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion import fusers, make_fuser
-from lla_fusion_ros.views import Views
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.views import Views
 from support.tiny_posterior import make_posterior, make_views
 
 NAMES = sorted(fusers())

@@ -13,14 +13,14 @@ sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "test")]
 
 # the parsers, not the numerics behind them: what is instrumented runs several times slower
 PARSERS = [
-    "lla_fusion_ros.wire",
+    "lla_fusion_ros.messages",
     "lla_fusion_ros.bundle",
     "lla_fusion_ros.bags",
-    "lla_fusion_ros.crops",
-    "lla_fusion_ros.picture_files",
-    "lla_fusion_ros.datasets",
-    "lla_fusion_ros.replay.truth",
-    "lla_fusion_ros.settings",
+    "lla_fusion_ros.images.crops",
+    "lla_fusion_ros.images.file_checks",
+    "lla_fusion_ros.lab.datasets",
+    "lla_fusion_ros.report.truth",
+    "lla_fusion_ros.types.settings",
     "lla_fusion_ros.warnings.model",
     "rosbags.rosbag2",
     "yaml",

@@ -20,7 +20,7 @@ from fuzz.targets import TARGETS
 from lla_fusion_ros.bags.compression import zstd
 from lla_fusion_ros.bags.scan_mcap import CHANNEL, CHUNK, MAGIC, MESSAGE, SCHEMA
 from lla_fusion_ros.bundle.container import FORMAT, VERSION
-from lla_fusion_ros.wire.cdr import CdrWriter
+from lla_fusion_ros.messages.cdr import CdrWriter
 
 BLOCK = bytes(32 * 1024 * 1024)
 BLOCKS = 20  # 0.7 GB of zeros

@@ -15,11 +15,11 @@ from rosbags.rosbag2.enums import CompressionFormat, CompressionMode
 from lla_fusion_ros.bags.definitions import typestore
 from lla_fusion_ros.bundle import save_bundle
 from lla_fusion_ros.bundle.container import read_container
-from lla_fusion_ros.wire import images as image_messages
-from lla_fusion_ros.wire import status
-from lla_fusion_ros.wire.cdr import Header
-from lla_fusion_ros.wire.contract import COMPRESSED_IMAGE, DETECTIONS
-from lla_fusion_ros.wire.detections import write_detections
+from lla_fusion_ros.messages import images as image_messages
+from lla_fusion_ros.messages import status
+from lla_fusion_ros.messages.cdr import Header
+from lla_fusion_ros.messages.contract import COMPRESSED_IMAGE, DETECTIONS
+from lla_fusion_ros.messages.detections import write_detections
 from support.tiny_bundle import tiny_bundle
 
 HEADER = Header(1_000_000_001, "camera")

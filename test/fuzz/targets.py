@@ -20,22 +20,22 @@ from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import find_cameras
 from lla_fusion_ros.bundle import load_bundle
 from lla_fusion_ros.bundle.container import read_container, write_container
-from lla_fusion_ros.crops import Pixels, check_boxes, cut_crops, decode_compressed
-from lla_fusion_ros.datasets.annotations import read_annotations
-from lla_fusion_ros.datasets.images import read_image
-from lla_fusion_ros.datasets.mnist import read_idx
-from lla_fusion_ros.engine import FusionEngine, Observation
-from lla_fusion_ros.errors import DatasetError, LlaFusionError
-from lla_fusion_ros.replay.truth import read_truth
-from lla_fusion_ros.ros.settings import NetworkSettings, NodeSettings
-from lla_fusion_ros.settings import FusionSettings
+from lla_fusion_ros.engine.engine import FusionEngine, Observation
+from lla_fusion_ros.images.crops import Pixels, check_boxes, cut_crops, decode_compressed
+from lla_fusion_ros.lab.datasets.annotations import read_annotations
+from lla_fusion_ros.lab.datasets.images import read_image
+from lla_fusion_ros.lab.datasets.mnist import read_idx
+from lla_fusion_ros.messages.detections import parse_detections
+from lla_fusion_ros.messages.images import matrix_of, parse_compressed_image, parse_image
+from lla_fusion_ros.messages.status import parse_diagnostics, parse_vision_info
+from lla_fusion_ros.report.truth import read_truth
+from lla_fusion_ros.ros.node_settings import NetworkSettings, NodeSettings
 from lla_fusion_ros.stream.received import ViewQueue, ViewShape
-from lla_fusion_ros.stream.settings import StreamSettings
-from lla_fusion_ros.stream.tally import Tally
-from lla_fusion_ros.views import Views
-from lla_fusion_ros.wire.detections import parse_detections
-from lla_fusion_ros.wire.images import matrix_of, parse_compressed_image, parse_image
-from lla_fusion_ros.wire.status import parse_diagnostics, parse_vision_info
+from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.types.errors import DatasetError, LlaFusionError
+from lla_fusion_ros.types.settings import FusionSettings
+from lla_fusion_ros.types.tally import Tally
+from lla_fusion_ros.types.views import Views
 
 SHAPE = ViewShape(networks=2, classes=3, features=4)
 MOST_MESSAGES = 1000  # read of a bag

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from lla_fusion_ros.bundle import load_bundle
-from lla_fusion_ros.views import Views
+from lla_fusion_ros.types.views import Views
 from support.processes import REPOSITORY
 
 GOLDEN = np.load(Path(__file__).parent / "fused_pmfs.npz")

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from lla_fusion_ros.bags.writer import BagWriter
-from lla_fusion_ros.wire import contract
-from lla_fusion_ros.wire.cdr import Header
-from lla_fusion_ros.wire.detections import write_detections
-from lla_fusion_ros.wire.images import write_image
+from lla_fusion_ros.messages import contract
+from lla_fusion_ros.messages.cdr import Header
+from lla_fusion_ros.messages.detections import write_detections
+from lla_fusion_ros.messages.images import write_image
 from support.camera import SECOND, START
 from support.launching import GraphTestCase, skip_without_launch, small_model, test_description
 

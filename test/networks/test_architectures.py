@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.networks import architecture_names, build_network, register_architecture
+from lla_fusion_ros.types.errors import InputError
 
 SIZES = {
     "road": {"name": "road", "size": 40},

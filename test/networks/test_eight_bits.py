@@ -8,15 +8,15 @@ from torch import nn
 from torch.nn import functional
 
 from lla_fusion_ros.bundle import load_bundle
-from lla_fusion_ros.calibration.collect import border_of
-from lla_fusion_ros.classifier import Classifier
-from lla_fusion_ros.datasets import cut, degrade
-from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.bundle.resources import find_model
+from lla_fusion_ros.lab.calibration.collect import border_of
+from lla_fusion_ros.lab.datasets import cut, degrade
 from lla_fusion_ros.networks import Ensemble, SplitNetwork, build_network
 from lla_fusion_ros.networks import eight_bits as module
+from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.networks.fold import folded
-from lla_fusion_ros.resources import find_model
 from lla_fusion_ros.signworld.tracks import load_signworld
+from lla_fusion_ros.types.errors import InputError
 
 ROAD = {"name": "road", "size": 24, "channels": [8, 16, 16, 24], "width": 10}
 ODD = {"name": "road", "size": 21, "channels": [6, 10, 14], "width": 7}

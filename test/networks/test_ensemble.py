@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.networks import Ensemble, Normalisation, SplitNetwork, build_network
 from lla_fusion_ros.networks.fold import folded
+from lla_fusion_ros.types.errors import InputError
 
 ARCHITECTURES = (
     {"name": "road", "size": 24, "channels": [4, 6, 8, 8], "width": 5},

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.pmf import softmax
 from lla_fusion_ros.posterior.cross import CrossSum
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.posterior.fit import DiagonalSum
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.pmf import softmax
 
 
 def fitted(rng, networks=3, classes=4, features=5, images=60, prior=0.1):

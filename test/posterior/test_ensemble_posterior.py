@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.posterior.fit import fit_last_layer
+from lla_fusion_ros.types.errors import InputError
 
 HEAD = ["head.weight", "head.bias"]
 

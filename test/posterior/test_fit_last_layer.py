@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.posterior.cross import CrossSum
 from lla_fusion_ros.posterior.fit import DiagonalSum, fit_last_layer, prior_precision_of
 from lla_fusion_ros.posterior.full import FullSum
 from lla_fusion_ros.posterior.kron import KronSum
+from lla_fusion_ros.types.errors import InputError
 
 
 @pytest.mark.parametrize("options", [{}, {"cross": True}, {"curvature": "full"}, {"curvature": "kron"}])

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.pmf import monte_carlo_joint
 from lla_fusion_ros.posterior.fit import fit_last_layer
 from lla_fusion_ros.posterior.full import FullSum
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.pmf import monte_carlo_joint
 
 HEAD = ["head.weight", "head.bias"]
 CENTRE = np.eye(4) - np.full((4, 4), 0.25)

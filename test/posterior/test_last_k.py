@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch import nn
 
-from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.networks.network import SplitNetwork
 from lla_fusion_ros.posterior.fit import fit_last_layer
 from lla_fusion_ros.posterior.last_k import fit_last_k, last_layers
+from lla_fusion_ros.types.errors import InputError
 
 BOTH = ["trunk.0.weight", "trunk.0.bias", "head.weight", "head.bias"]
 CENTRE = np.eye(4) - np.full((4, 4), 0.25)

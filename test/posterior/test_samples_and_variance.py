@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from lla_fusion_ros.pmf import monte_carlo
 from lla_fusion_ros.posterior.cross import CrossSum
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.posterior.samples import parameter_cloud, parameter_deviations
 from lla_fusion_ros.posterior.single_variance import CHUNK, SingleVariance
+from lla_fusion_ros.types.pmf import monte_carlo
 
 
 def realistic_posterior(rng, networks=2, classes=3, features=6, prior=1e-2, temperature=1.5):

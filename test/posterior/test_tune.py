@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.pmf import probit, softmax
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.posterior.tune import tune
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.pmf import probit, softmax
 
 
 def overconfident_views(rng, scale):

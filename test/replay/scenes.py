@@ -10,10 +10,10 @@ import numpy as np
 
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.writer import BagWriter
-from lla_fusion_ros.wire.cdr import Header
-from lla_fusion_ros.wire.contract import COMPRESSED_IMAGE, DETECTIONS, IMAGE
-from lla_fusion_ros.wire.detections import write_detections
-from lla_fusion_ros.wire.images import write_compressed_image, write_image
+from lla_fusion_ros.messages.cdr import Header
+from lla_fusion_ros.messages.contract import COMPRESSED_IMAGE, DETECTIONS, IMAGE
+from lla_fusion_ros.messages.detections import write_detections
+from lla_fusion_ros.messages.images import write_compressed_image, write_image
 
 START = 1_000_000_000_000
 STEP = 100_000_000

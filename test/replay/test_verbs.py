@@ -11,7 +11,7 @@ from replay.scenes import write_scene
 
 from lla_fusion_ros.bundle import save_bundle
 from lla_fusion_ros.cli.main import main
-from lla_fusion_ros.replay.truth import Truth, TruthSpan, write_truth
+from lla_fusion_ros.report.truth import Truth, TruthSpan, write_truth
 from lla_fusion_ros.signworld import CLASS_NAMES
 from support.tiny_bundle import tiny_bundle
 

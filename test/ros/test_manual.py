@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.ros.manual import COMMAND, CONFIGS, config_file, parameters_page
 from lla_fusion_ros.ros.perception import PerceptionNode
+from lla_fusion_ros.types.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -15,11 +15,12 @@ from std_srvs.srv import Trigger
 from vision_msgs.msg import Detection2DArray, LabelInfo
 
 from lla_fusion_ros.bundle import save_bundle
-from lla_fusion_ros.crops import Pixels, cut_crops
-from lla_fusion_ros.errors import InputError, LlaFusionError
-from lla_fusion_ros.pipeline import Classifier, FusionEngine, Observation
+from lla_fusion_ros.engine.engine import FusionEngine, Observation
+from lla_fusion_ros.images.crops import Pixels, cut_crops
+from lla_fusion_ros.messages.detections import parse_detections
+from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.ros.perception import PerceptionNode
-from lla_fusion_ros.wire.detections import parse_detections
+from lla_fusion_ros.types.errors import InputError, LlaFusionError
 from support.camera import SECOND, START, CameraOnGraph, counted, pmf_of, stamp_of
 from support.ros import LATCHED
 from support.tiny_bundle import tiny_bundle

@@ -10,20 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lla_fusion_ros.bundle import load_bundle
-from lla_fusion_ros.engine import FusionEngine, Observation
+from lla_fusion_ros.bundle.resources import find_model
+from lla_fusion_ros.engine.engine import FusionEngine, Observation
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.base import Fuser
-from lla_fusion_ros.pipeline import Classifier
-from lla_fusion_ros.resources import find_model
-from lla_fusion_ros.settings import FusionSettings
+from lla_fusion_ros.messages.cdr import Header
+from lla_fusion_ros.messages.detections import parse_detections, write_detections
+from lla_fusion_ros.messages.images import parse_image, write_image
+from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.stream.perception import Perception
-from lla_fusion_ros.views import Views
+from lla_fusion_ros.types.settings import FusionSettings
+from lla_fusion_ros.types.views import Views
 from lla_fusion_ros.warnings.alarm import RATES, AlarmTable
 from lla_fusion_ros.warnings.fit import fit_warnings
 from lla_fusion_ros.warnings.result import CAMERA_DISAGREEMENT, Level
-from lla_fusion_ros.wire.cdr import Header
-from lla_fusion_ros.wire.detections import parse_detections, write_detections
-from lla_fusion_ros.wire.images import parse_image, write_image
 from support.feature_world import FeatureWorld, WorldModel
 from support.tiny_bundle import tiny_bundle
 from support.tiny_posterior import make_posterior, make_views

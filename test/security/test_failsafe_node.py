@@ -12,8 +12,8 @@ from vision_msgs.msg import Detection2DArray
 
 from lla_fusion_ros.bundle import save_bundle
 from lla_fusion_ros.bundle.container import read_container, write_container
-from lla_fusion_ros.errors import LlaFusionError
 from lla_fusion_ros.ros.perception import PerceptionNode
+from lla_fusion_ros.types.errors import LlaFusionError
 from support.camera import SECOND, START, CameraOnGraph, counted, stamp_of
 from support.tiny_bundle import tiny_bundle
 

@@ -14,7 +14,7 @@ from lla_fusion_ros.bags import files
 from lla_fusion_ros.bags.compression import zstd
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bundle import load_bundle
-from lla_fusion_ros.errors import BagError, BundleError
+from lla_fusion_ros.types.errors import BagError, BundleError
 from support.processes import REPOSITORY, child_environment
 
 # A bag that cannot be read is an empty one with notes, not an error.

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import torch
 
-from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.evaluation import outputs
-from lla_fusion_ros.track_views import TrackViews
-from lla_fusion_ros.training.checkpoint import CheckpointFolder
-from lla_fusion_ros.training.settings import TrainSettings
+from lla_fusion_ros.lab.evaluation import cached_views as outputs
+from lla_fusion_ros.lab.training.checkpoint import CheckpointFolder
+from lla_fusion_ros.lab.training.training_settings import TrainSettings
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.track_views import TrackViews
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SOURCES = sorted(

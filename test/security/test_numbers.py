@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from lla_fusion_ros.bundle import Bundle, load_bundle
-from lla_fusion_ros.engine import FrameResult, FusionEngine, Observation
-from lla_fusion_ros.pmf import monte_carlo, monte_carlo_joint, probit, softmax
-from lla_fusion_ros.resources import find_model
-from lla_fusion_ros.settings import FusionSettings
-from lla_fusion_ros.views import Views
+from lla_fusion_ros.bundle.resources import find_model
+from lla_fusion_ros.engine.engine import FrameResult, FusionEngine, Observation
+from lla_fusion_ros.types.pmf import monte_carlo, monte_carlo_joint, probit, softmax
+from lla_fusion_ros.types.settings import FusionSettings
+from lla_fusion_ros.types.views import Views
 
 LARGE = (0.0, 1e-300, 1e4, 1e20, 3e38, 1e300, 1.7e308)
 single = st.floats(width=32, allow_nan=False, allow_infinity=False)

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 import yaml
 
-from lla_fusion_ros.annotate import Label, draw_labels
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.writer import BagWriter
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.replay.outputs import Wanted, replay_to_folder
-from lla_fusion_ros.replay.run import ReplayOptions
-from lla_fusion_ros.wire.cdr import Header
-from lla_fusion_ros.wire.contract import DETECTIONS, IMAGE
-from lla_fusion_ros.wire.detections import write_detections
-from lla_fusion_ros.wire.images import write_image
+from lla_fusion_ros.images.drawing import Label, draw_labels
+from lla_fusion_ros.messages.cdr import Header
+from lla_fusion_ros.messages.contract import DETECTIONS, IMAGE
+from lla_fusion_ros.messages.detections import write_detections
+from lla_fusion_ros.messages.images import write_image
+from lla_fusion_ros.replay.output_folder import Wanted, replay_to_folder
+from lla_fusion_ros.replay.replay import ReplayOptions
 from support.tiny_bundle import tiny_bundle
 
 START = 1_000_000_000_000

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.signworld import (
     CLASS_NAMES,
     OUTSIDE_KINDS,
@@ -20,7 +19,8 @@ from lla_fusion_ros.signworld import (
     Stretch,
     demo_drive,
 )
-from lla_fusion_ros.signworld.settings import TWO_CAMERAS
+from lla_fusion_ros.signworld.drive_settings import TWO_CAMERAS
+from lla_fusion_ros.types.errors import InputError
 
 SIGNS = (
     RoadsideObject("a", "speed limit 50", (5.0, 2.3, 25.0)),

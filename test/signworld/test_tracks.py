@@ -7,14 +7,14 @@ import inspect
 import numpy as np
 import pytest
 
-from lla_fusion_ros.datasets import cut, load, load_dataset
-from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.lab.datasets import cut, load, load_dataset
 from lla_fusion_ros.signworld import CLASS_NAMES, RoadsideObject
+from lla_fusion_ros.signworld.drive_settings import TWO_CAMERAS
 from lla_fusion_ros.signworld.optics import through_jpeg
 from lla_fusion_ros.signworld.render import Renderer
 from lla_fusion_ros.signworld.scene import make_look, scatter_props
-from lla_fusion_ros.signworld.settings import TWO_CAMERAS
 from lla_fusion_ros.signworld.tracks import RENDERING, load_signworld
+from lla_fusion_ros.types.errors import InputError
 
 # Mean brightness of the last frame of each track of `trackset`, as of RENDERING 1.
 BRIGHTNESS = [

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lla_fusion_ros.engine import FusionEngine
-from lla_fusion_ros.settings import FusionSettings
+from lla_fusion_ros.engine.engine import FusionEngine
+from lla_fusion_ros.messages import contract
+from lla_fusion_ros.messages.cdr import Header
+from lla_fusion_ros.messages.status import OK, parse_diagnostics
+from lla_fusion_ros.stream.frame_messages import fused_messages
 from lla_fusion_ros.stream.frames import ViewFrame
 from lla_fusion_ros.stream.fuse import FuseStage
 from lla_fusion_ros.stream.health import Health
-from lla_fusion_ros.stream.outputs import fused_messages
-from lla_fusion_ros.stream.tally import Tally
+from lla_fusion_ros.types.settings import FusionSettings
+from lla_fusion_ros.types.tally import Tally
 from lla_fusion_ros.warnings.fit import fit_warnings
-from lla_fusion_ros.wire import contract
-from lla_fusion_ros.wire.cdr import Header
-from lla_fusion_ros.wire.status import OK, parse_diagnostics
 from support.feature_world import CLASSES, FeatureWorld, WorldModel
 
 SECOND = 1_000_000_000

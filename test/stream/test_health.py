@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from lla_fusion_ros.messages.status import ERROR, OK, WARN
 from lla_fusion_ros.stream.health import Health
-from lla_fusion_ros.stream.tally import Tally
-from lla_fusion_ros.wire.status import ERROR, OK, WARN
+from lla_fusion_ros.types.tally import Tally
 
 
 def make() -> tuple[Health, Tally]:

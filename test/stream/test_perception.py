@@ -6,27 +6,28 @@ import cv2
 import numpy as np
 import pytest
 
-from lla_fusion_ros.crops import Pixels, cut_crops
-from lla_fusion_ros.pipeline import Classifier, FusionEngine
-from lla_fusion_ros.stream.classify import ClassifyStage
-from lla_fusion_ros.stream.frames import CameraFrame
-from lla_fusion_ros.stream.fuse import FuseStage
-from lla_fusion_ros.stream.guard import Guard
-from lla_fusion_ros.stream.outputs import bundle_message, fused_messages, view_messages, view_pmf
-from lla_fusion_ros.stream.perception import Perception
-from lla_fusion_ros.stream.received import HASH_PREFIX, ViewQueue, ViewShape
-from lla_fusion_ros.stream.settings import StreamSettings
-from lla_fusion_ros.stream.tally import Tally
-from lla_fusion_ros.wire import contract
-from lla_fusion_ros.wire.cdr import Header
-from lla_fusion_ros.wire.detections import parse_detections, write_detections
-from lla_fusion_ros.wire.images import (
+from lla_fusion_ros.engine.engine import FusionEngine
+from lla_fusion_ros.images.crops import Pixels, cut_crops
+from lla_fusion_ros.messages import contract
+from lla_fusion_ros.messages.cdr import Header
+from lla_fusion_ros.messages.detections import parse_detections, write_detections
+from lla_fusion_ros.messages.images import (
     parse_compressed_image,
     parse_image,
     write_compressed_image,
     write_image,
 )
-from lla_fusion_ros.wire.status import parse_vision_info
+from lla_fusion_ros.messages.status import parse_vision_info
+from lla_fusion_ros.networks.classifier import Classifier
+from lla_fusion_ros.stream.classify import ClassifyStage
+from lla_fusion_ros.stream.frame_messages import bundle_message, fused_messages, view_messages, view_pmf
+from lla_fusion_ros.stream.frames import CameraFrame
+from lla_fusion_ros.stream.fuse import FuseStage
+from lla_fusion_ros.stream.guard import Guard
+from lla_fusion_ros.stream.perception import Perception
+from lla_fusion_ros.stream.received import HASH_PREFIX, ViewQueue, ViewShape
+from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.types.tally import Tally
 from support.tiny_bundle import tiny_bundle
 
 SECOND = 1_000_000_000

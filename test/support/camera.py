@@ -11,10 +11,10 @@ from rclpy.node import Node
 from sensor_msgs.msg import CompressedImage, Image
 from vision_msgs.msg import Detection2DArray
 
-from lla_fusion_ros.wire.cdr import Header
-from lla_fusion_ros.wire.contract import compressed_topic, detections_topic, image_topic
-from lla_fusion_ros.wire.detections import write_detections
-from lla_fusion_ros.wire.images import write_compressed_image, write_image
+from lla_fusion_ros.messages.cdr import Header
+from lla_fusion_ros.messages.contract import compressed_topic, detections_topic, image_topic
+from lla_fusion_ros.messages.detections import write_detections
+from lla_fusion_ros.messages.images import write_compressed_image, write_image
 
 SECOND = 1_000_000_000
 START = 1000 * SECOND

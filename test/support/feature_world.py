@@ -7,7 +7,7 @@ import numpy as np
 from lla_fusion_ros.fusion import make_fuser
 from lla_fusion_ros.fusion.base import Fuser
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.track_views import TrackViews
+from lla_fusion_ros.types.track_views import TrackViews
 from lla_fusion_ros.warnings.model import WarningModel
 
 NETWORKS, CLASSES, WIDTH = 3, 5, 12

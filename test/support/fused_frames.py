@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from replay.scenes import START
 
-from lla_fusion_ros.crops import Pixels
-from lla_fusion_ros.engine import FrameResult
+from lla_fusion_ros.engine.engine import FrameResult
+from lla_fusion_ros.engine.tracks import TrackKey
+from lla_fusion_ros.images.crops import Pixels
+from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
-from lla_fusion_ros.tracks import TrackKey
-from lla_fusion_ros.views import Views
+from lla_fusion_ros.types.views import Views
 from lla_fusion_ros.warnings.result import REASONS, Verdicts
-from lla_fusion_ros.wire.cdr import Header
 
 
 def frame(

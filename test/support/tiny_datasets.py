@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lla_fusion_ros.datasets.types import Frame, Track, TrackSet
+from lla_fusion_ros.types.track_set import Frame, Track, TrackSet
 
 
 def write_ppm(path: Path, image: np.ndarray) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.views import Views
+from lla_fusion_ros.types.views import Views
 
 
 def make_posterior(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lla_fusion_ros.datasets.images import digest_tracks
-from lla_fusion_ros.datasets.types import Frame, Track, TrackSet
+from lla_fusion_ros.lab.datasets.images import digest_tracks
+from lla_fusion_ros.types.track_set import Frame, Track, TrackSet
 
 NAMES = ("left", "right", "top")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from lla_fusion_ros.fusion.measure import measured
-from lla_fusion_ros.settings import FusionSettings
-from lla_fusion_ros.track_views import TrackViews
+from lla_fusion_ros.types.settings import FusionSettings
+from lla_fusion_ros.types.track_views import TrackViews
 from lla_fusion_ros.warnings.flow import TrackWarnings
 from lla_fusion_ros.warnings.model import WarningModel
 from lla_fusion_ros.warnings.result import Scores

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from lla_fusion_ros.bundle import Bundle, make_bundle
-from lla_fusion_ros.calibration.collect import views_of_tracks
-from lla_fusion_ros.classifier import Classifier
+from lla_fusion_ros.lab.calibration.collect import views_of_tracks
+from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.warnings.fit import fit_warnings
 from support.tiny_bundle import tiny_bundle
 from support.tiny_datasets import make_trackset

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.warnings.fit import RIDGE, fit_logistic, fit_warnings
 from lla_fusion_ros.warnings.fit_space import fit_space
 from lla_fusion_ros.warnings.result import Scores

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from lla_fusion_ros.errors import BundleError
+from lla_fusion_ros.types.errors import BundleError
 from lla_fusion_ros.warnings.fit import fit_warnings
 from lla_fusion_ros.warnings.model import WarningModel
 from support.feature_world import FeatureWorld

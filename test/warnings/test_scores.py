@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import mahalanobis
 
-from lla_fusion_ros.pmf import monte_carlo, mutual_information
+from lla_fusion_ros.types.pmf import monte_carlo, mutual_information
 from lla_fusion_ros.warnings import scores
 from support.tiny_posterior import make_posterior, make_views
 

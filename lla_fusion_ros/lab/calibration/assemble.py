@@ -1,0 +1,268 @@
+"""From trained networks to a bundle: temperatures, posterior, fusers, default, warnings, scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from lla_fusion_ros import __version__
+from lla_fusion_ros.bundle import Bundle, BundleMeta, make_bundle
+from lla_fusion_ros.fusion import fusers
+from lla_fusion_ros.fusion.along import flat_views
+from lla_fusion_ros.lab.calibration.bundle_scores import score_tracks
+from lla_fusion_ros.lab.calibration.choose import CANDIDATES, FOLDS, Choice, choose_default
+from lla_fusion_ros.lab.calibration.collect import REGIME_ORDER, border_of, views_of_crops
+from lla_fusion_ros.lab.calibration.fusers import fit_fuser, fit_weight_prior
+from lla_fusion_ros.lab.calibration.laplace import fit_posterior
+from lla_fusion_ros.lab.calibration.temperature import fit_temperatures, scale_heads, scaled
+from lla_fusion_ros.lab.calibration.workload import (
+    CHOICE,
+    FUSERS,
+    POSTERIOR,
+    SCORES,
+    TEMPERATURES,
+    WARNINGS,
+    StageWork,
+    Workload,
+    workload,
+)
+from lla_fusion_ros.lab.datasets import CropSet, Splits, cut, degrade
+from lla_fusion_ros.lab.datasets.outliers import outlier_tracks
+from lla_fusion_ros.networks import Ensemble, Normalisation, SplitNetwork
+from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.posterior.tune import Tuning, tune
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.track_views import TrackViews, joined
+from lla_fusion_ros.types.views import Views
+from lla_fusion_ros.warnings.fit import fit_warnings
+
+Stage = Callable[[str, int, int], None]  # name, so much of it done, of how much
+FEWEST_TRACKS = 10  # what `fit_warnings` asks for
+_TUNING_VIEWS = 1500  # more of them choose the same prior, and take longer
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """Trained networks and what they were told.
+
+    Attributes:
+        settings: goes into the bundle's `training` record.
+    """
+
+    members: Sequence[SplitNetwork]
+    architecture: dict[str, Any]
+    normalisation: Normalisation
+    size: int
+    margin: float
+    prior_precision: float
+    settings: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationOptions:
+    """Attributes:
+    cross: also fit the covariance between networks; C^2 blocks make the file larger.
+    half: store network weights in 16 bits.
+    outliers: number of synthetic outlier tracks the warning model is fitted on.
+    draws: how often the validation tracks are degraded; more draws steady the fuser's fits.
+    test: also score the test tracks.
+    candidates: fusers that the default is chosen from.
+    seed: of degradations, outliers and folds.
+    """
+
+    cross: bool = False
+    half: bool = False
+    outliers: int = 360
+    draws: int = 2
+    test: bool = True
+    candidates: tuple[str, ...] = CANDIDATES
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.draws < 1:
+            raise InputError(f"calibration needs at least one draw of the degradations, not {self.draws}")
+
+
+def calibrated_bundle(
+    trained: Trained, splits: Splits, dataset: dict[str, Any], options: CalibrationOptions, stage: Stage
+) -> Bundle:
+    """Fit everything that comes after training, on validation tracks under all regimes, and score it."""
+    border = border_of(trained.size)
+    validation = cut(splits.validation, trained.size, trained.margin, border)
+    expected = calibration_work(splits, len(trained.members), options).stages
+    classify = _counted(_classifier(trained), TEMPERATURES, expected, stage)
+    views = joined(
+        [
+            views_of_crops(classify, validation, seed=options.seed + 1000 * draw)
+            for draw in range(options.draws)
+        ]
+    )
+    temperatures = fit_temperatures(views)
+    scale_heads(trained.members, temperatures)
+    views = scaled(views, temperatures)
+    stage(POSTERIOR, 0, 0)
+    posterior, tuning = _posterior(trained, splits, views, options)
+    values, weight_prior = _fuser_values(posterior, views, stage)
+    choice = _choice(posterior, views, weight_prior, values, options, stage)
+    classify = _counted(_classifier(trained), WARNINGS, expected, stage)
+    outside = views_of_crops(
+        classify, outlier_tracks(validation, options.outliers, options.seed), seed=options.seed + 1
+    )
+    warnings = fit_warnings(posterior, views, outside, _known(trained, splits, classify, options))
+    arrays, record = warnings.to_parts()
+    meta = BundleMeta(
+        architecture=trained.architecture,
+        networks=len(trained.members),
+        class_names=splits.train.class_names,
+        input_size=trained.size,
+        crop_margin=trained.margin,
+        normalisation=trained.normalisation.as_dict(),
+        prior_precision=posterior.prior_precision,
+        posterior_temperature=posterior.temperature,
+        default_fuser=choice.name,
+        softmax_temperature=tuple(temperatures),
+        weight_prior=weight_prior,
+        fusers=values,
+        warnings=record,
+        dataset=dataset,
+        training=trained.settings,
+        package_version=__version__,
+    )
+    bundle = make_bundle(meta, trained.members, posterior, arrays, options.half)
+    classify = _counted(_classifier(trained), SCORES, expected, stage)
+    scores = _scores(bundle, splits, views, classify, tuning, choice, options)
+    return replace(bundle, meta=replace(meta, scores=scores))
+
+
+def least_validation_tracks(options: CalibrationOptions) -> int:
+    """The validation tracks without which warnings cannot be fitted; every draw and regime counts as one."""
+    return -(-FEWEST_TRACKS // (len(REGIME_ORDER) * options.draws))
+
+
+def calibration_work(splits: Splits, networks: int, options: CalibrationOptions) -> Workload:
+    """What `calibrated_bundle` will do, for whoever tells the time left."""
+    folds = FOLDS * len(options.candidates) / len(CANDIDATES)
+    return workload(splits, networks, options.draws, options.outliers, options.test, folds)
+
+
+def _counted(
+    classify: Callable[[np.ndarray], Views], name: str, expected: Mapping[str, StageWork], stage: Stage
+) -> Callable[[np.ndarray], Views]:
+    """The networks, telling after every batch how many of the stage's crops they have seen."""
+    done, total = 0, expected[name].crops
+    stage(name, 0, total)
+
+    def counted(crops: np.ndarray) -> Views:
+        nonlocal done
+        views = classify(crops)
+        done += len(crops)
+        stage(name, min(done, total), total)
+        return views
+
+    return counted
+
+
+def _classifier(trained: Trained) -> Callable[[np.ndarray], Views]:
+    """The networks as they are now; built again after the heads were scaled."""
+    ensemble = Ensemble(trained.members)
+
+    def classify(crops: np.ndarray) -> Views:
+        with torch.inference_mode():
+            logits, features = ensemble(trained.normalisation(torch.from_numpy(np.ascontiguousarray(crops))))
+        return Views(logits.numpy(), features.numpy())
+
+    return classify
+
+
+def _posterior(
+    trained: Trained, splits: Splits, views: TrackViews, options: CalibrationOptions
+) -> tuple[EnsemblePosterior, Tuning]:
+    """Fit on the training crops as training saw them: a third under each regime."""
+    train = cut(splits.train, trained.size, trained.margin, border_of(trained.size))
+    images = _one_third_each(train, options.seed)
+    posterior = fit_posterior(
+        Ensemble(trained.members), images, trained.normalisation, trained.prior_precision, options.cross
+    )
+    logits, features, label = views.flat()
+    if len(label) > _TUNING_VIEWS:
+        rows = np.random.default_rng(options.seed).choice(len(label), _TUNING_VIEWS, replace=False)
+        logits, features, label = logits[rows], features[rows], label[rows]
+    return tune(posterior, logits.astype(np.float64), features, label)
+
+
+def _known(
+    trained: Trained, splits: Splits, classify: Callable[[np.ndarray], Views], options: CalibrationOptions
+) -> TrackViews:
+    """Training tracks under all regimes, every third frame: what the warnings take for known objects."""
+    crops = cut(splits.train, trained.size, trained.margin, border_of(trained.size))
+    return views_of_crops(classify, crops.take(np.flatnonzero(crops.frame % 3 == 0)), seed=options.seed + 3)
+
+
+def _one_third_each(crops: CropSet, seed: int) -> np.ndarray:
+    """Every crop once, every third one under each regime.  [crops, S, S, 3]"""
+    parts = [
+        degrade(crops.take(np.arange(start, len(crops), 3)), regime, seed).images
+        for start, regime in enumerate(REGIME_ORDER)
+    ]
+    return np.concatenate(parts)
+
+
+def _fuser_values(
+    posterior: EnsemblePosterior, tracks: TrackViews, stage: Stage
+) -> tuple[dict[str, dict[str, Any]], float]:
+    names = list(fusers())
+    stage(FUSERS, 0, len(names))
+    views = flat_views(posterior, tracks.logits, tracks.features)
+    weight_prior = fit_weight_prior(tracks, views)
+    values = {}
+    for done, name in enumerate(names, 1):
+        values[name] = fit_fuser(name, tracks, views, weight_prior)
+        stage(FUSERS, done, len(names))
+    return values, weight_prior
+
+
+def _choice(
+    posterior: EnsemblePosterior,
+    views: TrackViews,
+    weight_prior: float,
+    values: Mapping[str, Any],
+    options: CalibrationOptions,
+    stage: Stage,
+) -> Choice:
+    candidates = [name for name in options.candidates if name in values]
+    return choose_default(
+        posterior,
+        views,
+        weight_prior,
+        candidates,
+        seed=options.seed,
+        progress=lambda name: stage(CHOICE, candidates.index(name), len(candidates)),
+    )
+
+
+def _scores(
+    bundle: Bundle,
+    splits: Splits,
+    views: TrackViews,
+    classify: Callable[[np.ndarray], Views],
+    tuning: Tuning,
+    choice: Choice,
+    options: CalibrationOptions,
+) -> dict[str, Any]:
+    scores: dict[str, Any] = {
+        "laplace": {"summary": tuning.sentence(), "nll": tuning.nll, "nll_without": tuning.nll_plain},
+        "default_fuser": {
+            "cross_validated_nll": choice.nll,
+            "cross_validated_accuracy": choice.accuracy,
+            "standard_error_of_difference": choice.standard_error,
+        },
+        "validation": score_tracks(bundle, views),
+    }
+    if options.test and splits.test.tracks:
+        crops = cut(splits.test, bundle.input_size, bundle.crop_margin, border_of(bundle.input_size))
+        scores["test"] = score_tracks(bundle, views_of_crops(classify, crops, seed=options.seed + 2))
+    return scores

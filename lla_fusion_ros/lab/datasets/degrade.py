@@ -1,0 +1,135 @@
+"""The three regimes clean, hard and mixed (docs/method.md) on crops, and training augmentation from them.
+
+`degrade` puts whole tracks under a regime; `augmentation_plan` draws fresh plans.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal, get_args
+
+import numpy as np
+
+from lla_fusion_ros.lab.datasets.plan import Plan, apply_plan
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.track_set import CropSet
+
+Regime = Literal["clean", "hard", "mixed"]
+REGIMES: tuple[Regime, ...] = get_args(Regime)
+
+_PIXEL = 1 / 32  # lengths are stated in pixels at 32 px
+_BAD_SHARE = 0.4  # of the frames of a mixed track
+_STRETCH = 0.12  # of training crops, logarithm
+_CAST = 0.15
+_FADE = (-0.3, 0.9)
+_GAMMA = 0.5  # logarithms
+_SURROUNDINGS = 1.2
+
+
+def degrade(crops: CropSet, regime: Regime, seed: int) -> CropSet:
+    """The crops under a regime, at their final size; equal seeds give equal pixels."""
+    rng = np.random.default_rng([seed, REGIMES.index(regime) if regime in REGIMES else 0])
+    plan = regime_plan(regime, crops.track, rng)
+    return replace(crops, images=apply_plan(crops.images, crops.border, plan, rng), border=0)
+
+
+def regime_plan(regime: Regime, track: np.ndarray, rng: np.random.Generator) -> Plan:
+    """Draw what a regime does to each crop; `track` [crops] says which crops share their per-track part."""
+    count = len(track)
+    if regime == "clean":
+        return _plan(count, rng)
+    if regime == "hard":
+        tracks, of_crop = np.unique(track, return_inverse=True)
+        return replace(
+            _plan(count, rng, shift=2.5 * _PIXEL, scale=0.12, degrees=8.0),
+            blur=rng.uniform(0.7, 1.5, len(tracks))[of_crop] * _PIXEL,
+            gain=rng.uniform(0.15, 0.5, len(tracks))[of_crop] * rng.uniform(0.8, 1.2, count),
+            noise=rng.uniform(0.015, 0.05, count),
+        )
+    if regime == "mixed":
+        mild = replace(
+            _plan(count, rng, shift=1.0 * _PIXEL, scale=0.05, degrees=3.0), gain=rng.uniform(0.8, 1.2, count)
+        )
+        return _spoil(mild, rng)
+    raise InputError(f"regime '{regime}' is unknown, expected one of {', '.join(REGIMES)}")
+
+
+def augmentation_plan(
+    count: int,
+    rng: np.random.Generator,
+    clean: float = 0.4,
+    hard: float = 0.3,
+    faded: float = 0.0,
+    relit: float = 0.0,
+) -> Plan:
+    """A fresh plan for training: shares of clean (slightly moved and lit) and hard crops, the rest mixed.
+
+    All of them are stretched and tinted a little too, for signs seen askew and cameras of other colours; a
+    share of them is `faded`, for signs bleached by the sun and cameras that see few colours at night; a share
+    is `relit`, with other contrasts and surroundings brighter or darker than they were: in a data set with
+    few tracks of a class the light around them would give the class away.
+    """
+    if not (clean >= 0 and hard >= 0 and clean + hard <= 1):
+        raise InputError(f"shares clean={clean}, hard={hard} must be >= 0 and sum to at most 1")
+    alone = np.arange(count)
+    draw = rng.random(count)
+    gentle = replace(
+        _plan(count, rng, shift=1.5 * _PIXEL, scale=0.08, degrees=6.0), gain=rng.uniform(0.6, 1.3, count)
+    )
+    rest = regime_plan("hard", alone, rng).where(draw < clean + hard, regime_plan("mixed", alone, rng))
+    plan = replace(
+        gentle.where(draw < clean, rest),
+        stretch=np.exp(rng.uniform(-_STRETCH, _STRETCH, count)),
+        cast=np.exp(rng.uniform(-_CAST, _CAST, (count, 3))),
+    )
+    if faded > 0:
+        plan = replace(plan, fade=np.where(rng.random(count) < faded, rng.uniform(*_FADE, count), 0.0))
+    if relit > 0:
+        chosen = rng.random(count) < relit
+        plan = replace(
+            plan,
+            surroundings=np.exp(np.where(chosen, rng.uniform(-_SURROUNDINGS, _SURROUNDINGS, count), 0.0)),
+            gamma=np.exp(np.where(chosen, rng.uniform(-_GAMMA, _GAMMA, count), 0.0)),
+        )
+    return plan
+
+
+def _plan(
+    count: int, rng: np.random.Generator, shift: float = 0.0, scale: float = 0.0, degrees: float = 0.0
+) -> Plan:
+    """Nothing but a move within the given bounds."""
+    none = np.zeros(count)
+    return Plan(
+        surroundings=np.ones(count),
+        shift=rng.uniform(-shift, shift, (count, 2)),
+        scale=1 + rng.uniform(-scale, scale, count),
+        stretch=np.ones(count),
+        angle=np.deg2rad(rng.uniform(-degrees, degrees, count)),
+        cover=np.full(count, np.nan),
+        colour=np.zeros((count, 3)),
+        blur=none,
+        smear=none,
+        heading=none,
+        fade=none,
+        gamma=np.ones(count),
+        gain=np.ones(count),
+        cast=np.ones((count, 3)),
+        noise=none,
+    )
+
+
+def _spoil(plan: Plan, rng: np.random.Generator) -> Plan:
+    """Make 40% of the frames useless: half occluded, strongly motion-blurred, or off target."""
+    count = len(plan)
+    how = np.where(rng.random(count) < _BAD_SHARE, rng.integers(0, 3, count), -1)
+    direction = rng.uniform(0, 2 * np.pi, count)
+    away = rng.uniform(0.4, 0.6, count)[:, None] * np.stack([np.cos(direction), np.sin(direction)], axis=1)
+    grey = rng.uniform(20, 200, (count, 1))  # leaves, posts, other vehicles: mostly dull colours
+    return replace(
+        plan,
+        cover=np.where(how == 0, direction, np.nan),
+        colour=np.clip(grey + rng.normal(0, 14, (count, 3)), 0, 255),
+        smear=np.where(how == 1, rng.uniform(8, 14, count) * _PIXEL, 0.0),
+        heading=direction,
+        shift=np.where((how == 2)[:, None], plan.shift + away, plan.shift),
+    )

@@ -1,0 +1,105 @@
+"""One door to every data set."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lla_fusion_ros.lab.datasets.belgium import load_belgium
+from lla_fusion_ros.lab.datasets.cifar10 import load_cifar10
+from lla_fusion_ros.lab.datasets.folders import load_folders
+from lla_fusion_ros.lab.datasets.gtsrb import load_gtsrb
+from lla_fusion_ros.lab.datasets.mnist import load_fashion_mnist, load_mnist
+from lla_fusion_ros.types.errors import DatasetError, InputError, unknown_name
+from lla_fusion_ros.types.track_set import TrackSet
+
+Progress = Callable[[int, int], None]  # tracks done, of how many
+
+
+def _load_signworld(
+    tracks: int = 680,
+    outside: int = 0,
+    frames: int = 50,
+    seed: int = 0,
+    occluded: float = 0.3,
+    progress: Progress | None = None,
+) -> TrackSet:
+    # the renderer stands above the data sets' types: importing it with this module would go in a circle
+    from lla_fusion_ros.signworld.tracks import load_signworld
+
+    return load_signworld(tracks, outside, frames, seed, occluded, progress)
+
+
+_LOADERS: dict[str, Callable[..., TrackSet]] = {
+    "gtsrb": load_gtsrb,
+    "belgiumtsc": load_belgium,
+    "folders": load_folders,
+    "mnist": load_mnist,
+    "fashion-mnist": load_fashion_mnist,
+    "cifar10": load_cifar10,
+    "signworld": _load_signworld,
+}
+_NEED_NO_FOLDER = frozenset({"signworld"})
+
+
+def dataset_names() -> tuple[str, ...]:
+    """The names `load_dataset` knows."""
+    return tuple(_LOADERS)
+
+
+def load_dataset(
+    name: str,
+    root: str | Path | None = None,
+    progress: Progress | None = None,
+    crop_size: int | None = None,
+    **options: Any,
+) -> TrackSet:
+    """Load a data set from the folder `root`; DatasetError says what was expected where.
+
+    `progress` hears how far a data set is that takes long because it is rendered. `crop_size` is the side of
+    the crops that will be cut: photographs are kept no larger than these need.
+    """
+    loader = _LOADERS.get(name)
+    if loader is None:
+        raise DatasetError(unknown_name("data set", name, _LOADERS))
+    known = _options_of(loader)
+    unknown = sorted(set(options) - known)
+    if unknown:
+        raise InputError(
+            f"data set '{name}': {unknown_name('option', unknown[0], sorted(known))}"
+            if known
+            else f"data set '{name}' takes no options, so none called '{unknown[0]}'"
+        )
+    if name in _NEED_NO_FOLDER:
+        return loader(**options, progress=progress)
+    if root is None:
+        raise DatasetError(
+            f"data set '{name}' needs its folder: give root (docs/train.md says where to get it)"
+        )
+    folder = Path(root).expanduser()
+    if not folder.is_dir():
+        raise DatasetError(
+            f"folder '{folder}' of data set '{name}' does not exist (docs/train.md says where to get it)"
+        )
+    if crop_size is not None and "crop_size" in inspect.signature(loader).parameters:
+        options["crop_size"] = crop_size
+    return loader(folder, **options)
+
+
+def load_part_of_dataset(
+    name: str,
+    root: str | Path | None = None,
+    progress: Progress | None = None,
+    crop_size: int | None = None,
+    **options: Any,
+) -> TrackSet:
+    """`load_dataset` for scoring: the folder may hold some of the classes only; they keep their numbers."""
+    if "partial" in _options_of(_LOADERS.get(name)):
+        options = {"partial": True, **options}
+    return load_dataset(name, root, progress, crop_size, **options)
+
+
+def _options_of(loader: Callable[..., TrackSet] | None) -> set[str]:
+    return set(inspect.signature(loader).parameters) - {"root", "progress", "crop_size"} if loader else set()

@@ -1,0 +1,304 @@
+"""The whole evaluation: network outputs, every fuser, warnings, and one document of results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.fusion import fusers, make_fuser
+from lla_fusion_ros.fusion.along import flat_views
+from lla_fusion_ros.fusion.measure import MeasuredViews
+from lla_fusion_ros.lab.calibration.bundle_scores import right_frames
+from lla_fusion_ros.lab.datasets import REGIMES, Regime, TrackSet
+from lla_fusion_ros.lab.evaluation.bootstrap import Resamples, interval
+from lla_fusion_ros.lab.evaluation.cached_views import network_outputs
+from lla_fusion_ros.lab.evaluation.compare import comparisons
+from lla_fusion_ros.lab.evaluation.fused import CHUNK, fuse_tracks
+from lla_fusion_ros.lab.evaluation.ood import ood_record, track_scores_after
+from lla_fusion_ros.lab.evaluation.score_rows import (
+    OPPONENT,
+    TrackScores,
+    joined_scores,
+    result_record,
+    track_scores,
+)
+from lla_fusion_ros.lab.evaluation.selection import Selection
+from lla_fusion_ros.lab.evaluation.survivor import Survivor, surviving_track
+from lla_fusion_ros.lab.evaluation.switch import switch_record
+from lla_fusion_ros.types.errors import InputError, unknown_name
+from lla_fusion_ros.types.pmf import entropy
+from lla_fusion_ros.types.track_views import LENGTHS, TrackViews, stacked
+
+FUSED_ENTROPY = "fused entropy"  # the paper's score, of the default fuser's pmf
+
+Key = tuple[str, str, int, int]  # fuser, regime, C, L
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is scored.
+
+    Attributes:
+        draws: how often every track is degraded anew; the clean regime has nothing to draw.
+        seed: of the first draw.
+        resamples: of the bootstrap over tracks.
+        precision: of the networks.
+    """
+
+    regimes: tuple[Regime, ...] = REGIMES
+    lengths: tuple[int, ...] = LENGTHS
+    networks: tuple[int, ...] = ()  # empty: one, and all
+    fusers: tuple[str, ...] = ()  # empty: all
+    draws: int = 5
+    seed: int = 1
+    resamples: int = 1000
+    precision: str = "float32"
+
+    def seeds(self, regime: Regime) -> range:
+        """One seed per draw of a regime."""
+        return range(self.seed, self.seed + (1 if regime == "clean" else self.draws))
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """Records for JSON, and what the figures need beyond them: numbers per track, never per view."""
+
+    results: list[dict[str, Any]] = field(default_factory=list)
+    single_frame: list[dict[str, Any]] = field(default_factory=list)  # every frame alone, no fusion
+    comparisons: list[dict[str, Any]] = field(default_factory=list)
+    ood: list[dict[str, Any]] = field(default_factory=list)
+    switch: list[dict[str, Any]] = field(default_factory=list)
+    scores: dict[Key, TrackScores] = field(default_factory=dict)
+    pmfs: dict[Key, np.ndarray] = field(default_factory=dict)  # of the default fuser and all networks only
+    labels: dict[str, np.ndarray] = field(default_factory=dict)  # regime -> of every track and draw
+    strangeness: dict[tuple[str, str, int], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    # (score, regime, L) -> inside, outside
+    survivors: dict[str, Survivor] = field(default_factory=dict)  # regime -> a mistake that fusion survives
+
+
+class Report(Protocol):
+    """Hears of the progress."""
+
+    def crops(self, count: int) -> None: ...
+    def stage(self, name: str) -> None: ...
+
+
+def evaluate(
+    bundle: Bundle, selection: Selection, options: Options, cache: Path, report: Report
+) -> Evaluation:
+    """Score the bundle on the selection.
+
+    In memory at a time: what the networks say of all draws of one regime, and everything that is made of
+    it for CHUNK tracks; of the others only their scores.
+    """
+    names = _chosen_fusers(options.fusers)
+    panels = [_Panel(bundle, count, names) for count in _chosen_networks(bundle, options.networks)]
+    evaluation = Evaluation()
+    draws = Resamples.draw(len(selection.inside.tracks), options.resamples)
+    for regime in options.regimes:
+        _score_regime(bundle, selection, regime, panels, options, cache, draws, evaluation, report)
+    for (name, of_regime, count, length), own in evaluation.scores.items():
+        opponent = None if name == OPPONENT else evaluation.scores.get((OPPONENT, of_regime, count, length))
+        record = result_record(own, opponent, draws)
+        evaluation.results.append({"fuser": name, "regime": of_regime, "L": length, "C": count, **record})
+    report.stage("comparisons")
+    evaluation.comparisons = comparisons(evaluation.scores, draws)
+    return evaluation
+
+
+def _score_regime(
+    bundle: Bundle,
+    selection: Selection,
+    regime: Regime,
+    panels: Sequence[_Panel],
+    options: Options,
+    cache: Path,
+    draws: Resamples,
+    evaluation: Evaluation,
+    report: Report,
+) -> None:
+    """One regime with all its draws; what the networks said of it is forgotten at the end."""
+    inside, outside = (
+        _drawn(bundle, part, regime, options, cache, report) for part in (selection.inside, selection.outside)
+    )
+    assert inside is not None  # a selection always has known tracks
+    evaluation.labels[regime] = inside.label
+    for panel in panels:
+        _score_panel(panel, inside, regime, options.lengths, draws, evaluation, report)
+    _ood(bundle, inside, outside, regime, panels, options, evaluation, report)
+
+
+def _drawn(
+    bundle: Bundle,
+    tracks: TrackSet,
+    regime: Regime,
+    options: Options,
+    cache: Path,
+    report: Report,
+) -> TrackViews | None:
+    """Every draw of a regime, one after the other, tracks in the same order; None without tracks."""
+    if not tracks.tracks:
+        return None
+    seeds, longest = options.seeds(regime), max(options.lengths)
+    drawn = (
+        network_outputs(bundle, tracks, regime, seed, longest, cache, report.crops, options.precision)
+        for seed in seeds
+    )
+    return stacked(drawn, len(seeds))
+
+
+class _Panel:
+    """The first `count` networks of a bundle, and fusers with the numbers fitted for them."""
+
+    def __init__(self, bundle: Bundle, count: int, names: Sequence[str]) -> None:
+        posterior = bundle.posterior()
+        self.count = count
+        self.complete = count == bundle.networks
+        self.posterior = posterior if self.complete else posterior.select(range(count))
+        self.default = bundle.meta.default_fuser
+        made = {
+            name: make_fuser(name, self.posterior, fitted_values(bundle, name, count))
+            for name in dict.fromkeys((*names, self.default))
+        }
+        self.default_fuser = made[self.default]
+        self.fusers = {name: made[name] for name in names}
+
+    def chunks(self, tracks: TrackViews) -> Iterator[tuple[TrackViews, MeasuredViews]]:
+        """The tracks as these networks see them, CHUNK at a time, and all their views."""
+        for chunk in tracks.chunks(CHUNK):
+            seen = chunk if self.complete else chunk.select(range(self.count))
+            yield seen, flat_views(self.posterior, seen.logits, seen.features)
+
+
+def _score_panel(
+    panel: _Panel,
+    tracks: TrackViews,
+    regime: str,
+    lengths: Sequence[int],
+    draws: Resamples,
+    evaluation: Evaluation,
+    report: Report,
+) -> None:
+    """Scores of every fuser and length, and of every frame alone."""
+    right: list[np.ndarray] = []
+    scores: dict[Key, list[TrackScores]] = {}
+    pmfs: dict[Key, list[np.ndarray]] = {}
+    networks = f"{panel.count} network{'s' * (panel.count > 1)}"
+    for number, (chunk, views) in enumerate(panel.chunks(tracks)):
+        report.stage(f"{regime}, {networks}, track {number * CHUNK + 1} of {len(tracks)}")
+        right.append(right_frames(views.mean_pmf, chunk))
+        kept = {}
+        for name, fuser in panel.fusers.items():
+            fused = fuse_tracks(fuser, chunk, views)
+            if panel.complete and name in ("last", panel.default):
+                kept[name] = fused
+            for length in lengths:
+                key = (name, regime, panel.count, length)
+                scores.setdefault(key, []).append(track_scores(fused, chunk.label, length))
+                if panel.complete and name == panel.default:
+                    pmfs.setdefault(key, []).append(fused.after(length))
+        if "last" in kept and panel.default in kept:
+            found = surviving_track(kept["last"], kept[panel.default], chunk.label)
+            best = evaluation.survivors.get(regime)
+            if found is not None and (best is None or found.confidence > best.confidence):
+                evaluation.survivors[regime] = found
+    evaluation.scores |= {key: joined_scores(parts) for key, parts in scores.items()}
+    evaluation.pmfs |= {key: np.concatenate(parts) for key, parts in pmfs.items()}
+    record = _single_frame(np.concatenate(right).astype(float), tracks.steps, draws)
+    evaluation.single_frame.append({"regime": regime, "C": panel.count, **record})
+
+
+def _single_frame(right: np.ndarray, steps: np.ndarray, draws: Resamples) -> dict[str, Any]:
+    """The accuracy of the networks on every frame alone, with its interval over tracks.   both [tracks]"""
+    return {
+        "accuracy": float(right.sum() / steps.sum()),
+        "accuracy_interval": interval(draws.means(right) / draws.means(steps.astype(float))),
+    }
+
+
+def fitted_values(bundle: Bundle, name: str, count: int) -> dict[str, Any]:
+    """The fuser's numbers, fitted for all networks of the bundle; weights of absent ones are dropped."""
+    values = dict(bundle.meta.fusers.get(name, {}))
+    if "weights" in values:
+        values["weights"] = list(values["weights"])[:count]
+    return values
+
+
+def _ood(
+    bundle: Bundle,
+    inside: TrackViews,
+    outside: TrackViews | None,
+    regime: str,
+    panels: Sequence[_Panel],
+    options: Options,
+    evaluation: Evaluation,
+    report: Report,
+) -> None:
+    """Warnings: the fitted ones need all networks; the entropy of the fused pmf works with any number."""
+    model, posterior = bundle.warning_model(), bundle.posterior()
+    report.stage(f"{regime}, warnings")
+    if model is not None:
+        record = switch_record(model, posterior, inside, options.seed)
+        if record is not None:
+            evaluation.switch.append({"regime": regime, "C": bundle.networks, **record})
+    if outside is None:
+        return
+    for panel in panels:
+        known, strange = (_entropies(panel, part, options.lengths) for part in (inside, outside))
+        for length in options.lengths:
+            pair = known[length], strange[length]
+            _keep(evaluation, FUSED_ENTROPY, regime, length, panel.count, bundle.networks, pair)
+    if model is None:
+        return
+    known_scores = track_scores_after(model, posterior, inside, options.lengths)
+    strange_scores = track_scores_after(model, posterior, outside, options.lengths)
+    for length in options.lengths:
+        for score, values in known_scores[length].items():
+            pair = values, strange_scores[length][score]
+            _keep(evaluation, score, regime, length, bundle.networks, bundle.networks, pair)
+
+
+def _entropies(panel: _Panel, tracks: TrackViews, lengths: Sequence[int]) -> dict[int, np.ndarray]:
+    """Of the default fuser's pmf after L frames.   L -> [tracks]"""
+    found: dict[int, list[np.ndarray]] = {length: [] for length in lengths}
+    for chunk, views in panel.chunks(tracks):
+        fused = fuse_tracks(panel.default_fuser, chunk, views)
+        for length in lengths:
+            found[length].append(entropy(fused.after(length)))
+    return {length: np.concatenate(parts) for length, parts in found.items()}
+
+
+def _keep(
+    evaluation: Evaluation,
+    score: str,
+    regime: str,
+    length: int,
+    count: int,
+    all_networks: int,
+    pair: tuple[np.ndarray, np.ndarray],
+) -> None:
+    evaluation.ood.append({"score": score, "regime": regime, "L": length, "C": count, **ood_record(*pair)})
+    if count == all_networks:
+        evaluation.strangeness[score, regime, length] = pair
+
+
+def _chosen_fusers(asked: Sequence[str]) -> list[str]:
+    known = fusers()
+    unknown = [name for name in asked if name not in known]
+    if unknown:
+        raise InputError(unknown_name("fuser", unknown[0], known))
+    return list(asked or known)
+
+
+def _chosen_networks(bundle: Bundle, asked: Sequence[int]) -> list[int]:
+    wrong = [count for count in asked if not 1 <= count <= bundle.networks]
+    if wrong:
+        raise InputError(
+            f"--networks {wrong[0]}: the bundle has {bundle.networks}; ask for 1 to {bundle.networks}"
+        )
+    return sorted(set(asked or (1, bundle.networks)))

@@ -1,0 +1,112 @@
+"""Frames with a known truth as a bag and a truth file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import cv2
+import numpy as np
+
+from lla_fusion_ros.bags.writer import BagWriter, check_removable
+from lla_fusion_ros.lab.makebag.scene import SceneFrame
+from lla_fusion_ros.messages import contract
+from lla_fusion_ros.messages.cdr import Header
+from lla_fusion_ros.messages.detections import write_detections
+from lla_fusion_ros.messages.images import write_compressed_image, write_image
+from lla_fusion_ros.report.truth import Truth, TruthSpan, write_truth
+from lla_fusion_ros.types.errors import BagError
+
+Encoding = Literal["png", "jpeg", "raw"]
+JPEG_QUALITY = 92
+
+
+@dataclass(frozen=True, slots=True)
+class MadeBag:
+    """What was written."""
+
+    bag: Path
+    truth: Path
+    frames: int
+    views: int
+    tracks: int
+    cameras: tuple[str, ...]
+    seconds: float
+
+
+def make_bag(
+    frames: Iterable[SceneFrame],
+    folder: Path,
+    data_set: str,
+    class_names: tuple[str, ...],
+    encoding: Encoding = "png",
+    overwrite: bool = False,
+) -> MadeBag:
+    """Write `folder` (a bag) and `folder.truth.json`; after Ctrl-C both hold what was made so far."""
+    check_place(folder, overwrite)
+    truth_path = truth_beside(folder)
+    spans: dict[str, list[TruthSpan]] = {}
+    cameras: dict[str, None] = {}
+    count = views = 0
+    first = last = 0
+    with BagWriter(folder, about={"data_set": data_set}, overwrite=overwrite) as writer:
+        try:
+            for frame in frames:
+                _write_frame(writer, frame, encoding)
+                _extend(spans, frame)
+                cameras[frame.camera] = None
+                first = first or frame.stamp
+                last = frame.stamp
+                count += 1
+                views += len(frame.ids)
+        finally:
+            write_truth(Truth(spans, data_set, class_names), truth_path)
+    return MadeBag(folder, truth_path, count, views, len(spans), tuple(cameras), (last - first) / 1e9)
+
+
+def truth_beside(folder: Path) -> Path:
+    """Where the truth of a bag goes."""
+    return folder.with_name(folder.name + ".truth.json")
+
+
+def check_place(folder: Path, overwrite: bool) -> None:
+    """Refuse where a bag or a truth file would be lost."""
+    truth = truth_beside(folder)
+    if truth.is_dir():
+        raise BagError(f"'{truth}' is a folder, but the truth of bag '{folder}' goes there: name another bag")
+    if overwrite:
+        check_removable(folder)
+        return
+    for path in (folder, truth):
+        if path.exists():
+            raise BagError(f"'{path}' exists already: give another place or --overwrite")
+
+
+def _write_frame(writer: BagWriter, frame: SceneFrame, encoding: Encoding) -> None:
+    header = Header(frame.stamp, f"{frame.camera}_optical_frame")
+    bgr = cv2.cvtColor(frame.image, cv2.COLOR_RGB2BGR)
+    if encoding == "raw":
+        topic, kind = contract.image_topic(frame.camera), contract.IMAGE
+        image = write_image(header, bgr, "bgr8")
+    else:
+        topic, kind = contract.compressed_topic(frame.camera), contract.COMPRESSED_IMAGE
+        options = [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY] if encoding == "jpeg" else []
+        data = cv2.imencode("." + encoding, bgr, options)[1].tobytes()
+        image = write_compressed_image(header, data, f"bgr8; {encoding} compressed bgr8")
+    writer.add("/" + topic, kind)
+    writer.write("/" + topic, frame.stamp, image)
+    boxes = np.zeros((len(frame.ids), 5))
+    boxes[:, [0, 1, 3, 4]] = frame.boxes
+    detections = "/" + contract.detections_topic(frame.camera)
+    writer.add(detections, contract.DETECTIONS)
+    writer.write(detections, frame.stamp, write_detections(header, frame.ids, boxes))
+
+
+def _extend(spans: dict[str, list[TruthSpan]], frame: SceneFrame) -> None:
+    """A new span where an id is new or begins to stand for something else."""
+    for track, name in zip(frame.ids, frame.classes, strict=True):
+        known = spans.setdefault(track, [])
+        if not known or known[-1].class_name != name:
+            known.append(TruthSpan(frame.stamp, name))

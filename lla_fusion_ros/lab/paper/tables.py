@@ -1,0 +1,89 @@
+"""Our tables 1 and 2: scores of every method and seed, mean and spread, beside the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lla_fusion_ros.lab.paper.methods import Method
+from lla_fusion_ros.lab.paper.network_outputs import Recorded
+from lla_fusion_ros.lab.paper.paper_values import TABLE_1, TABLE_2
+from lla_fusion_ros.types.metrics import accuracy, aupr, auroc, brier, ece, ece_paper, nll
+from lla_fusion_ros.types.pmf import entropy
+
+
+def seed_scores(recorded: Recorded, methods: dict[str, Method]) -> dict[str, dict[str, float]]:
+    """Every score of every method on one ensemble; a single network's scores are the mean over members."""
+    scores = {}
+    for key, method in methods.items():
+        inside = method.predict(recorded.test)
+        own = _mean([_accuracy_and_calibration(pmf, recorded.test.labels) for pmf in inside])
+        if recorded.outside is not None:
+            outside = method.predict(recorded.outside)
+            own |= _mean([_detection(a, b) for a, b in zip(inside, outside, strict=True)])
+        scores[key] = own
+    return scores
+
+
+def _accuracy_and_calibration(pmf: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+    """`mass` is the sum over test images of the probability of the true class, in thousands.
+
+    The paper's "log-likelihood" rows are positive, grow with quality and stay below the 10 thousand test
+    images: a log-likelihood cannot do that, this sum can. `confidence` is the mean probability of the first
+    class: below the accuracy where a method is too cautious.
+    """
+    return {
+        "accuracy": accuracy(pmf, labels),
+        "confidence": float(pmf.max(axis=1).mean()),
+        "nll": nll(pmf, labels),
+        "mass": float(pmf[np.arange(len(labels)), labels].sum() / 1000),
+        "brier": brier(pmf, labels),
+        "ece": ece(pmf, labels),
+        "ece_paper": ece_paper(pmf, labels),
+    }
+
+
+def _detection(inside: np.ndarray, outside: np.ndarray) -> dict[str, float]:
+    """As in the paper: detect what is *in* distribution, by low entropy; Delta_E summed, in thousands."""
+    score = -np.concatenate([entropy(inside), entropy(outside)])
+    known = np.r_[np.ones(len(inside), bool), np.zeros(len(outside), bool)]
+    return {
+        "delta_entropy": float((entropy(inside).sum() - entropy(outside).sum()) / 1000),
+        "auroc": auroc(score, known),
+        "aupr": aupr(score, known),
+    }
+
+
+def _mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
+    return {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
+
+
+def summary(
+    dataset: str, seeds: dict[int, dict[str, dict[str, float]]], methods: dict[str, Method]
+) -> list[dict[str, Any]]:
+    """One record per method: of each score the mean, the standard deviation over seeds, the paper's value."""
+    records = []
+    for key, method in methods.items():
+        record: dict[str, Any] = {"method": key, "title": method.title, "scores": {}}
+        for score in next(iter(seeds.values()))[key]:
+            values = [own[key][score] for own in seeds.values()]
+            spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+            record["scores"][score] = {
+                "mean": float(np.mean(values)),
+                "spread": spread,
+                "paper": _printed(dataset, method.printed, score),
+            }
+        records.append(record)
+    return records
+
+
+def _printed(dataset: str, key: str | None, score: str) -> float | None:
+    if key is None:
+        return None
+    row = dict(TABLE_1.get(dataset, {}).get(key, {}))
+    row["mass"] = row.pop("loglike", None)  # type: ignore[arg-type]
+    if dataset == "mnist":
+        row |= TABLE_2[key]
+    return row.get(score)

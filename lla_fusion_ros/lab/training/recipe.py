@@ -1,0 +1,159 @@
+"""The whole way from a data set to a bundle: split, train, calibrate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.lab.calibration.assemble import (
+    CalibrationOptions,
+    Stage,
+    Trained,
+    calibrated_bundle,
+    least_validation_tracks,
+)
+from lla_fusion_ros.lab.datasets import Splits, TrackSet, split_tracks, thinned
+from lla_fusion_ros.lab.training.checkpoint import CheckpointFolder
+from lla_fusion_ros.lab.training.data import training_data
+from lla_fusion_ros.lab.training.train import Report, for_classes, train_ensemble
+from lla_fusion_ros.lab.training.training_settings import TrainSettings
+from lla_fusion_ros.networks import SplitNetwork
+from lla_fusion_ros.types.errors import InputError
+
+QUICK_IMAGES = 2500  # for training
+QUICK_TRACKS = 40  # for validation, and as many for the test
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Everything that decides what comes out.
+
+    Attributes:
+        holdout: classes left out of training, as the outside world.
+        fractions, split_seed: of the split by track into training, validation and test.
+        own_test: test on the test part that the data set comes with; `fractions` share out the rest.
+        start: a bundle to begin from; with 0 epochs only the calibration is done again.
+        quick: train and calibrate on a small part of the split, for a first bundle in a minute or two.
+        data_options: what the data set was loaded with, for the record.
+        command: the command line, for the record.
+    """
+
+    settings: TrainSettings
+    calibration: CalibrationOptions = field(default_factory=CalibrationOptions)
+    holdout: tuple[int, ...] = ()
+    fractions: tuple[float, float, float] = (0.7, 0.15, 0.15)
+    split_seed: int = 0
+    own_test: bool = False
+    start: Bundle | None = None
+    quick: bool = False
+    data_options: dict[str, Any] = field(default_factory=dict)
+    command: str = ""
+
+
+def split_for(recipe: Recipe, tracks: TrackSet) -> Splits:
+    """The parts that a recipe trains, calibrates and tests on; refuses what cannot be calibrated."""
+    splits = split_tracks(tracks, recipe.holdout, recipe.fractions, recipe.split_seed, recipe.own_test)
+    for name, part in (("training", splits.train), ("validation", splits.validation)):
+        if not part.tracks:
+            raise InputError(
+                f"data set '{tracks.name}' has no {name} tracks with fractions {recipe.fractions}"
+            )
+    if recipe.quick:
+        splits = thinned(splits, QUICK_IMAGES, QUICK_TRACKS)
+    found, needed = len(splits.validation.tracks), least_validation_tracks(recipe.calibration)
+    if found < needed:
+        raise InputError(
+            f"data set '{tracks.name}' has {found} validation tracks, calibration needs {needed}: give it "
+            "more tracks, a larger second share in --fractions, or more --draws"
+        )
+    return splits
+
+
+def run_recipe(
+    recipe: Recipe,
+    tracks: TrackSet,
+    device: torch.device,
+    checkpoints: Path | None = None,
+    resume: bool = False,
+    report: Report | None = None,
+    stage: Stage = lambda name, done, total: None,
+) -> Bundle:
+    """Train and calibrate; `report` hears of every training step, `stage` of the stages after it."""
+    settings = recipe.settings
+    splits = split_for(recipe, tracks)
+    classes = splits.train.class_names
+    members = _starting_networks(recipe, classes)
+    if settings.epochs > 0:
+        folder = None
+        if checkpoints is not None:
+            split = (recipe.holdout, recipe.fractions, recipe.split_seed, recipe.own_test)
+            quick = " quick" if recipe.quick else ""
+            folder = CheckpointFolder(checkpoints, settings, f"{tracks.digest} {split}{quick}")
+        data = training_data(splits.train, settings)
+        members = train_ensemble(data, len(classes), settings, device, folder, resume, report, members)
+    assert members is not None
+    trained = Trained(
+        members,
+        settings.architecture,
+        settings.normalisation,
+        settings.size,
+        settings.margin,
+        settings.prior_precision,
+        {
+            **settings.as_dict(),
+            "quick": recipe.quick,
+            "commands": _commands(recipe),
+            "torch": torch.__version__,
+        },
+    )
+    return calibrated_bundle(
+        trained, splits, _dataset_record(recipe, tracks, splits), recipe.calibration, stage
+    )
+
+
+def _starting_networks(recipe: Recipe, classes: tuple[str, ...]) -> list[SplitNetwork] | None:
+    if recipe.start is None:
+        if recipe.settings.epochs == 0:
+            raise InputError("0 epochs without a bundle to start from leaves nothing to calibrate")
+        return None
+    members = recipe.start.members()
+    if recipe.settings.architecture != recipe.start.meta.architecture:
+        raise InputError(
+            f"the bundle to start from has architecture {recipe.start.meta.architecture}, "
+            f"not {recipe.settings.architecture}"
+        )
+    if len(members) != recipe.settings.members:
+        raise InputError(
+            f"the bundle to start from has {len(members)} networks, {recipe.settings.members} are wanted"
+        )
+    if recipe.settings.epochs == 0 and recipe.start.class_names != classes:
+        raise InputError(
+            f"the bundle to calibrate has {recipe.start.classes} classes, the data set has {len(classes)} or "
+            "others; train for a few epochs to teach it these"
+        )
+    return [for_classes(member, recipe.start.class_names, classes) for member in members]
+
+
+def _commands(recipe: Recipe) -> list[str]:
+    """What was typed to get here, from the first training on; of calibrations alone only the last counts."""
+    earlier = [] if recipe.start is None else recipe.start.meta.training.get("commands", [])
+    return [*(command for command in earlier if " --epochs 0 " not in f"{command} "), recipe.command]
+
+
+def _dataset_record(recipe: Recipe, tracks: TrackSet, splits: Any) -> dict[str, Any]:
+    return {
+        "name": tracks.name,
+        "digest": tracks.digest,
+        "options": recipe.data_options,
+        "split_seed": recipe.split_seed,
+        "fractions": list(recipe.fractions),
+        "own_test": recipe.own_test,
+        "holdout": list(recipe.holdout),
+        "tracks": {
+            part: len(getattr(splits, part).tracks) for part in ("train", "validation", "test", "outside")
+        },
+    }

@@ -1,0 +1,81 @@
+"""What a user may set about fusion. The nodes declare their ROS parameters from these fields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from lla_fusion_ros.types.errors import InputError
+
+PRECISIONS = ("auto", "float32", "float16", "int8")  # of the networks
+
+
+def setting(
+    default: Any, description: str, low: float | None = None, high: float | None = None, choices: tuple = ()
+) -> Any:
+    """A dataclass field that carries its own manual: description, range or choices."""
+    metadata = {"description": description, "low": low, "high": high, "choices": choices}
+    return field(default=default, metadata=metadata)
+
+
+def check_settings(settings: Any) -> None:
+    """Refuse a settings dataclass with a value of another type, out of range or not among the choices."""
+    for f in fields(settings):
+        value, low, high = getattr(settings, f.name), f.metadata["low"], f.metadata["high"]
+        kind: Any = {"str": str, "int": int, "float": (int, float), "bool": bool}[str(f.type)]
+        if not isinstance(value, kind) or (isinstance(value, bool) and f.type != "bool"):
+            raise InputError(f"setting '{f.name}' is {value!r}, it must be of type {f.type}")
+        if low is not None and not low <= value <= high:
+            raise InputError(f"setting '{f.name}' is {value}, it must be in [{low:g}, {high:g}]")
+        choices = f.metadata["choices"]
+        if choices and value not in choices:
+            raise InputError(f"setting '{f.name}' is '{value}', choose one of {', '.join(choices)}")
+
+
+@dataclass(frozen=True, slots=True)
+class FusionSettings:
+    """Settings of the FusionEngine; a value out of range is refused with a sentence that names it."""
+
+    fuser: str = setting("", "fusion rule; empty: the one the model file was calibrated for")
+    window: int = setting(
+        30,
+        "views that a windowed fuser (wls) keeps of each track; what would take over 3 GiB, or over 5 ms "
+        "for each view, is refused",
+        1,
+        100,
+    )
+    track_id_scope: str = setting(
+        "global",
+        "global: one id is one object in every camera; camera: each camera has its own ids",
+        choices=("global", "camera"),
+    )
+    max_age: float = setting(600.0, "seconds after which a track begins anew; 0: never", 0.0, 86400.0)
+    idle_timeout: float = setting(5.0, "seconds without a view after which a track is forgotten", 0.1, 3600.0)
+    capacity: int = setting(1000, "most tracks kept; the one not seen for longest goes", 1, 100_000)
+    max_lateness: float = setting(0.5, "seconds a frame may be behind the newest and still count", 0.0, 60.0)
+    clock_jump: float = setting(
+        2.0,
+        "seconds a camera's stamps must go back to count as a clock jump, which clears all tracks",
+        0.1,
+        3600.0,
+    )
+    warnings: bool = setting(True, "compute warnings")
+    min_views: int = setting(3, "views a track needs before it can be called out of distribution", 1, 1000)
+    ood_false_alarm: float = setting(
+        0.02, "share of ordinary tracks that may be called out of distribution", 0.0005, 0.5
+    )
+    switch_false_alarm: float = setting(
+        0.01, "share of ordinary tracks in which an identity switch may be seen", 0.0005, 0.5
+    )
+    disagreement_false_alarm: float = setting(
+        0.01, "share of ordinary tracks in which cameras may be said to disagree", 0.0005, 0.5
+    )
+    restart_on_switch: bool = setting(True, "begin a track anew when an identity switch is seen")
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        if self.clock_jump <= self.max_lateness:
+            raise InputError(
+                f"setting 'clock_jump' ({self.clock_jump:g} s) must be larger than "
+                f"'max_lateness' ({self.max_lateness:g} s)"
+            )

@@ -1,0 +1,49 @@
+"""Files of the package are found in the source tree, in an ament prefix and by name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lla_fusion_ros
+from lla_fusion_ros.bundle.resources import find_model, find_resource
+from lla_fusion_ros.types.errors import LlaFusionError
+
+
+def test_the_source_tree_is_found():
+    assert find_resource("package.xml").is_file()
+
+
+def test_a_missing_resource_is_named_with_the_places_tried():
+    with pytest.raises(
+        LlaFusionError, match=r"'models/nothing.safetensors' is not in .*share/lla_fusion_ros"
+    ):
+        find_resource("models/nothing.safetensors")
+
+
+def test_an_ament_prefix_is_searched_when_the_code_runs_from_an_installed_tree(tmp_path):
+    installed = tmp_path / "lib" / "lla_fusion_ros"
+    installed.mkdir(parents=True)
+    source = Path(lla_fusion_ros.__file__).parent
+    for name in ["__init__.py", "errors.py", "resources.py"]:
+        (installed / name).write_bytes((source / name).read_bytes())
+    model = tmp_path / "share" / "lla_fusion_ros" / "models" / "x.safetensors"
+    model.parent.mkdir(parents=True)
+    model.touch()
+    code = "from lla_fusion_ros.bundle.resources import find_model; print(find_model('x'))"
+    env = {"PYTHONPATH": str(tmp_path / "lib"), "AMENT_PREFIX_PATH": f"/nowhere:{tmp_path}"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, cwd=tmp_path)
+    assert done.stdout.strip() == str(model), done.stderr
+
+
+def test_an_unknown_name_is_told_the_bundles_that_ship():
+    with pytest.raises(LlaFusionError, match=r"'nothing' does not exist, .*\(.*gtsrb, signworld\)"):
+        find_model("nothing")
+
+
+def test_a_path_of_the_users_own_is_left_alone(tmp_path):
+    path = tmp_path / "mine.safetensors"
+    assert find_model(path) == path

@@ -1,0 +1,115 @@
+"""From a folder of images to a bundle, as a user would do it."""
+
+import json
+from types import SimpleNamespace
+
+import cv2
+import pytest
+
+from lla_fusion_ros.bundle import load_bundle
+from lla_fusion_ros.cli.main import main
+from lla_fusion_ros.lab.training.recipe import Recipe, _commands
+from lla_fusion_ros.lab.training.training_settings import TrainSettings
+from lla_fusion_ros.warnings.model import WarningModel
+from support.toy_tracks import toy_tracks
+
+OPTIONS = ["--size", "16", "--channels", "6,8,8", "--width", "8", "--members", "2", "--batch", "20"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    root = tmp_path_factory.mktemp("crops")
+    for number, track in enumerate(toy_tracks(per_class=14).tracks):
+        (root / track.id.split("/")[0]).mkdir(exist_ok=True)
+        for step, frame in enumerate(track.frames):
+            name = root / track.id.split("/")[0] / f"{number:05d}_{step:05d}.png"
+            cv2.imwrite(str(name), frame.image[..., ::-1])
+    return root
+
+
+@pytest.fixture(scope="module")
+def bundle_path(folder, tmp_path_factory):
+    out = tmp_path_factory.mktemp("out") / "toy.safetensors"
+    words = ["train", "--dataset", "folders", "--root", str(folder), "--epochs", "3", "--out", str(out)]
+    assert main([*words, *OPTIONS]) == 0
+    return out
+
+
+def test_the_bundle_is_complete(bundle_path):
+    bundle = load_bundle(bundle_path)
+    assert bundle.class_names == ("left", "right", "top")
+    assert bundle.networks == 2 and len(bundle.meta.softmax_temperature) == 2
+    assert bundle.fuser().name == bundle.meta.default_fuser
+    assert {"pool", "reliability", "wls_robust", "hybrid"} <= set(bundle.meta.fusers)
+    assert isinstance(bundle.warning_model(), WarningModel)
+    assert {"validation", "test"} <= set(bundle.meta.scores)
+    assert bundle.meta.dataset["tracks"]["train"] > bundle.meta.dataset["tracks"]["test"] > 0
+    assert not bundle_path.with_name(bundle_path.name + ".training").exists(), "checkpoints are tidied away"
+
+
+def test_a_quick_first_bundle_says_what_was_loaded_and_what_to_be_careful_about(folder, tmp_path, capsys):
+    out = tmp_path / "first.safetensors"
+    words = ["train", "--dataset", "folders", "--root", str(folder), "--quick", "--out", str(out)]
+    assert main([*words, "--size", "16", "--channels", "6,8,8", "--width", "8", "--epochs", "1"]) == 0
+    captured = capsys.readouterr()
+    assert "3 classes, 42 tracks, 210 images" in captured.err and "14 tracks of every class" in captured.err
+    assert "training 30 tracks (150 images), validation 6 tracks (30 images)" in captured.err
+    assert "caution: calibration rests on 6 validation tracks" in captured.err
+    assert "warning models" in captured.err and "without --quick" in captured.out
+    bundle = load_bundle(out)
+    assert bundle.networks == 2 and bundle.meta.training["quick"] and bundle.warning_model() is not None
+
+
+def test_too_few_validation_tracks_are_refused_before_the_training(folder, tmp_path, capsys):
+    words = ["train", "--dataset", "folders", "--root", str(folder), "--holdout", "0,1", *OPTIONS]
+    words += ["--draws", "1", "--fractions", "0.93,0.07,0", "--out", str(tmp_path / "x.safetensors")]
+    assert main(words) == 1
+    assert "1 validation tracks, calibration needs 4" in capsys.readouterr().err
+
+
+def test_calibrating_again_keeps_the_networks_and_remembers_both_commands(bundle_path, folder, tmp_path):
+    out = tmp_path / "again.safetensors"
+    words = ["train", "--dataset", "folders", "--root", str(folder), "--epochs", "0", "--no-test"]
+    assert main([*words, "--start", str(bundle_path), "--out", str(out)]) == 0
+    before, after = load_bundle(bundle_path), load_bundle(out)
+    assert (after.tensors["network.1.trunk.0.weight"] == before.tensors["network.1.trunk.0.weight"]).all()
+    assert len(after.meta.training["commands"]) == 2
+    assert after.meta.softmax_temperature == pytest.approx((1.0, 1.0), rel=0.02)
+
+
+def test_of_several_calibrations_alone_only_the_last_command_is_remembered():
+    trained, calibrated = (
+        "lla-fusion train --epochs 5 --out a",
+        "lla-fusion train --start a --epochs 0 --out b",
+    )
+    start = SimpleNamespace(meta=SimpleNamespace(training={"commands": [trained, calibrated]}))
+    again = "lla-fusion train --start b --out c --epochs 0"
+    recipe = Recipe(TrainSettings({"name": "road", "size": 32}), start=start, command=again)
+    assert _commands(recipe) == [trained, again]
+
+
+def test_info_tells_what_is_in_the_bundle(bundle_path, capsys):
+    assert main(["info", str(bundle_path)]) == 0
+    text = capsys.readouterr().out
+    assert "left" in text and "default fuser" in text and "test scores" in text
+    assert main(["info", str(bundle_path), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["class_names"] == ["left", "right", "top"]
+    assert document["hash"] == load_bundle(bundle_path).hash
+
+
+def test_mistakes_are_one_sentence(folder, tmp_path, capsys):
+    base = ["train", "--dataset", "folders", "--root", str(folder)]
+    out = str(tmp_path / "x.safetensors")
+    for words, cause in (
+        ([*base, "--out", str(tmp_path / "no" / "x.safetensors")], "does not exist"),
+        ([*base, "--out", out, "--epochs", "0"], "nothing to calibrate"),
+        ([*base, "--out", out, "--network", "magic"], "magic"),
+        ([*base, "--out", out, "--members", "0"], "members"),
+        ([*base, "--out", out, "--fractions", "1,x"], "--fractions"),
+        (["train", "--dataset", "gtsrb", "--root", str(tmp_path), "--out", out], "gtsrb"),
+    ):
+        assert main(words) != 0
+        error = capsys.readouterr().err.strip().splitlines()[-1]
+        assert error.startswith("lla-fusion: train:") and cause in error.lower(), error
+    assert main(["info", str(tmp_path / "nothing.safetensors")]) != 0

@@ -1,0 +1,224 @@
+"""Training: it learns, it repeats, it survives being killed."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from lla_fusion_ros.lab.training.checkpoint import CheckpointFolder
+from lla_fusion_ros.lab.training.data import epoch_batches, steps_per_epoch, training_data
+from lla_fusion_ros.lab.training.repulsion import repulsion_loss
+from lla_fusion_ros.lab.training.train import for_classes, train_ensemble
+from lla_fusion_ros.lab.training.training_settings import TrainSettings
+from lla_fusion_ros.networks import build_network
+from lla_fusion_ros.types.errors import InputError
+from support.toy_tracks import toy_tracks
+
+CPU = torch.device("cpu")
+
+
+def _settings(**changes):
+    given = {
+        "architecture": {"name": "road", "size": 16, "channels": [6, 8, 8], "width": 8},
+        "members": 2,
+        "epochs": 3,
+        "batch": 20,
+        "learning_rate": 1e-2,
+        "averaging": 0.9,
+    }
+    return TrainSettings(**{**given, **changes})
+
+
+@pytest.fixture(scope="module")
+def data():
+    return training_data(toy_tracks(), _settings())
+
+
+def _states(members):
+    return [{name: value.clone() for name, value in member.state_dict().items()} for member in members]
+
+
+def _equal(first, second):
+    return all(torch.equal(a[name], b[name]) for a, b in zip(first, second, strict=True) for name in a)
+
+
+def test_networks_learn_the_toy_classes(data):
+    members = train_ensemble(data, 3, _settings(epochs=12), CPU)
+    side = slice(data.border, -data.border)
+    images = _settings().normalisation(torch.from_numpy(np.ascontiguousarray(data.images[:, side, side])))
+    with torch.no_grad():
+        hits = members[0](images).argmax(1).numpy() == data.labels
+    assert hits.mean() > 0.9
+
+
+def test_signs_are_mirrored_to_the_class_their_mirror_image_shows(data):
+    plain = replace(data, images=data.images.copy(), mirrored=np.array([1, 0, -1]))
+    plain.images[:, :, : data.images.shape[2] // 2] = 0  # the left half is dark in all of them
+    plain.images[:, :, data.images.shape[2] // 2 :] = 200
+    still = _settings(clean=1.0, hard=0.0, outliers=0.0)
+    turned = {0: 0, 1: 0, 2: 0}
+    counts = np.zeros(3, int)
+    for crops, labels in epoch_batches(plain, still, (0, 0, 0)):
+        mirrored = crops[:, :, :4].float().mean((1, 2, 3)) > crops[:, :, -4:].float().mean((1, 2, 3))
+        counts += np.bincount(labels, minlength=3)
+        for label in turned:
+            turned[label] += int(mirrored[labels == label].sum())
+    assert turned[2] == 0
+    assert 0 < turned[0] < counts[0] and 0 < turned[1] < counts[1]
+
+
+def test_equal_seeds_give_equal_networks_and_members_differ(data):
+    first = _states(train_ensemble(data, 3, _settings(), CPU))
+    second = _states(train_ensemble(data, 3, _settings(), CPU))
+    assert _equal(first, second)
+    assert not _equal(first[:1], first[1:])
+    assert not _equal(first, _states(train_ensemble(data, 3, _settings(seed=7), CPU)))
+
+
+@pytest.mark.parametrize("repulsion", [0.0, 0.5])
+def test_a_killed_run_resumes_to_the_same_networks(data, tmp_path, repulsion):
+    settings = _settings(repulsion=repulsion)
+    whole = _states(train_ensemble(data, 3, settings, CPU))
+
+    def killed(progress):
+        last_group = progress.member == (0 if repulsion else 1)
+        if last_group and progress.epoch == 2 and progress.step % 3 == 2:
+            raise KeyboardInterrupt
+
+    folder = CheckpointFolder(tmp_path, settings, "toy")
+    with pytest.raises(KeyboardInterrupt):
+        train_ensemble(data, 3, settings, CPU, folder, report=killed)
+    seen = []
+    resumed = train_ensemble(data, 3, settings, CPU, folder, resume=True, report=seen.append)
+    assert _equal(whole, _states(resumed))
+    assert seen[0].epoch == 2, "finished epochs are not trained again"
+
+
+def test_a_checkpoint_of_another_run_is_refused(data, tmp_path):
+    settings = _settings(members=1, epochs=1)
+    train_ensemble(data, 3, settings, CPU, CheckpointFolder(tmp_path, settings, "toy"))
+    other = _settings(members=1, epochs=1, learning_rate=1e-3)
+    for folder in (
+        CheckpointFolder(tmp_path, other, "toy"),
+        CheckpointFolder(tmp_path, settings, "other data"),
+    ):
+        with pytest.raises(InputError, match="other settings or data"):
+            folder.load(0)
+
+
+def test_a_damaged_checkpoint_is_refused_and_cleared(tmp_path):
+    folder = CheckpointFolder(tmp_path / "c", _settings(), "toy")
+    folder.save(0, {"epoch": 1})
+    (tmp_path / "c" / "group-0.pt").write_bytes(b"half of a checkp")
+    with pytest.raises(InputError, match="cannot be read"):
+        folder.load(0)
+    folder.clear()
+    assert not (tmp_path / "c").exists()
+
+
+def test_progress_counts_to_the_end(data):
+    seen = []
+    settings = _settings(epochs=2)
+    train_ensemble(data, 3, settings, CPU, report=seen.append)
+    assert [p.step for p in seen] == list(range(1, seen[-1].steps + 1))
+    assert sum(p.last_of_epoch for p in seen) == 4
+    assert all(np.isfinite(p.loss) and 0 <= p.accuracy <= 1 for p in seen)
+
+
+def test_starting_from_trained_networks_begins_where_they_are(data):
+    start = train_ensemble(data, 3, _settings(members=1, epochs=1), CPU)
+    more = train_ensemble(data, 3, _settings(members=1, epochs=1, learning_rate=1e-9), CPU, start=start)
+    torch.testing.assert_close(more[0].trunk[0].weight, start[0].trunk[0].weight, atol=1e-5, rtol=0)
+
+
+def test_a_network_for_other_classes_keeps_the_rows_of_the_names_it_knows():
+    torch.manual_seed(0)
+    old = build_network(_settings().architecture, 3).eval()
+    new = for_classes(old, ("a", "b", "c"), ("c", "x", "a", "y")).eval()
+    images = torch.rand(2, 3, 16, 16)
+    with torch.no_grad():
+        before, after = old(images), new(images)
+    torch.testing.assert_close(after[:, [0, 2]], before[:, [2, 0]])
+    assert (new.head.weight[[1, 3]] == 0).all()
+
+
+@pytest.mark.parametrize(("balance", "share"), [(0.0, 1 / 11), (0.5, 0.240), (1.0, 0.5)])
+def test_rare_classes_are_drawn_as_often_as_asked(data, balance, share):
+    common, rare = np.flatnonzero(data.labels == 0), np.flatnonzero(data.labels == 1)
+    rows = np.r_[np.resize(common, 400), np.resize(rare, 40)]
+    uneven = replace(data, images=data.images[rows], labels=data.labels[rows])
+    settings = _settings(outliers=0.0, balance=balance)
+    labels = torch.cat([own for epoch in range(20) for _, own in epoch_batches(uneven, settings, (1, epoch))])
+    assert float((labels == 1).float().mean()) == pytest.approx(share, abs=0.02)
+
+
+def test_every_crop_is_seen_once_an_epoch_and_outliers_are_marked(data):
+    settings = _settings(outliers=0.2)
+    batches = list(epoch_batches(data, settings, (1, 2)))
+    assert len(batches) == steps_per_epoch(data, settings)
+    for images, labels in batches:
+        assert images.shape == (24, 16, 16, 3) and images.dtype == torch.uint8
+        assert int((labels == -1).sum()) == 4
+    known = torch.cat([labels for _, labels in batches])
+    assert int((known >= 0).sum()) == len(batches) * settings.batch
+    again = list(epoch_batches(data, settings, (1, 2)))
+    assert all(torch.equal(a, b) for (a, _), (b, _) in zip(batches, again, strict=True))
+    other = next(iter(epoch_batches(data, settings, (1, 3))))
+    assert not torch.equal(other[0], batches[0][0])
+
+
+def test_fewer_crops_than_a_batch_are_trained_in_smaller_steps():
+    settings = _settings(batch=64, epochs=1)
+    few = training_data(toy_tracks(per_class=1, frames=4), settings)  # 12 crops
+    assert steps_per_epoch(few, settings) == 4
+    members = train_ensemble(few, 3, settings, CPU)
+    # three crops a step leave no room for an outlier among them
+    assert all(torch.isfinite(value).all() for member in members for value in member.state_dict().values())
+
+
+def test_one_class_alone_is_refused():
+    one = toy_tracks(per_class=4)
+    one = replace(one, tracks=tuple(track for track in one.tracks if track.label == 0))
+    with pytest.raises(InputError, match="one class only"):
+        training_data(one, _settings())
+
+
+def test_outlier_exposure_makes_networks_unsure_of_strange_crops(data):
+    strange = torch.cat(
+        [x[labels == -1] for x, labels in epoch_batches(data, _settings(outliers=1.0), (9, 9))]
+    )
+    images = _settings().normalisation(strange)
+
+    def entropy(outliers):
+        network = train_ensemble(data, 3, _settings(members=1, epochs=8, outliers=outliers), CPU)[0]
+        with torch.no_grad():
+            pmf = network(images).softmax(1)
+        return float(-(pmf * pmf.clamp_min(1e-12).log()).sum(1).mean())
+
+    assert entropy(0.3) > entropy(0.0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"members": 0}, {"epochs": -1}, {"clean": 0.8, "hard": 0.4}, {"averaging": 1.0}, {"outliers": 2.0}],
+)
+def test_settings_out_of_range_are_named(change):
+    with pytest.raises(InputError, match=next(reversed(change))):
+        _settings(**change)
+
+
+def test_repulsion_needs_two_members():
+    with pytest.raises(InputError, match="at least 2 members"):
+        _settings(members=1, repulsion=1.0)
+
+
+def test_the_repulsion_kernel_is_one_for_equal_members_and_its_gradient_pushes_apart():
+    same = torch.zeros(2, 4, 3)
+    assert float(repulsion_loss(same)) == pytest.approx(1.0)
+    torch.manual_seed(0)
+    logits = torch.randn(2, 4, 3, requires_grad=True)
+    before = (logits[0].softmax(-1) - logits[1].softmax(-1)).square().sum().item()
+    repulsion_loss(logits).backward()
+    moved = (logits - 0.1 * logits.grad).detach()
+    assert (moved[0].softmax(-1) - moved[1].softmax(-1)).square().sum().item() > before
