@@ -26,9 +26,9 @@ def test_a_missing_resource_is_named_with_the_places_tried():
 
 def test_an_ament_prefix_is_searched_when_the_code_runs_from_an_installed_tree(tmp_path):
     installed = tmp_path / "lib" / "lla_fusion_ros"
-    installed.mkdir(parents=True)
     source = Path(lla_fusion_ros.__file__).parent
-    for name in ["__init__.py", "errors.py", "resources.py"]:
+    for name in ["__init__.py", "types/__init__.py", "types/errors.py", "bundle/resources.py"]:
+        (installed / name).parent.mkdir(parents=True, exist_ok=True)
         (installed / name).write_bytes((source / name).read_bytes())
     model = tmp_path / "share" / "lla_fusion_ros" / "models" / "x.safetensors"
     model.parent.mkdir(parents=True)

@@ -12,8 +12,8 @@ from lla_fusion_ros.bundle.resources import find_model
 from lla_fusion_ros.engine.cost import bytes_per_track, check_cost
 from lla_fusion_ros.engine.engine import FusionEngine, Observation
 from lla_fusion_ros.fusion import fusers, make_fuser
-from lla_fusion_ros.fusion.base import state_bytes
 from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.rows import state_bytes
 from lla_fusion_ros.types.settings import FusionSettings
 from support.tiny_posterior import make_posterior, make_views
 
