@@ -19,7 +19,7 @@ help:
 	@echo "make demo    set up, then show the whole thing on a live ROS 2 graph"
 	@echo "make test    set up, then check style and types and run all tests"
 	@echo "make setup   only bring .venv up to date   make setup LOCKED=1  with exactly the archives of the release"
-	@echo "make lint    style and types only          make format  rewrite to the style"
+	@echo "make lint    style, imports, types          make format  rewrite to the style"
 	@echo "make bench   speed and memory              make soak    half an hour at full load: growth, lost frames"
 	@echo "make faults  broken input, dying nodes, wrong clocks, full disks"
 	@echo "make fuzz    atheris on every parser, SECONDS=60 each"
@@ -37,6 +37,7 @@ test: lint
 lint: setup
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/python tools/check_imports.py
 	@$(BIN)/mypy
 
 format: setup

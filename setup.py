@@ -10,6 +10,9 @@ from setuptools import find_packages, setup
 NAME = "lla_fusion_ros"
 VERSION = re.search(r'__version__ = "(.+?)"', Path(NAME, "__init__.py").read_text()).group(1)
 
+# What the nodes do without; a verb of lla-fusion that misses one says which extra to install.
+BAGS = ["rich>=11", "rosbags>=0.11"]  # info, replay, make-bag, demo, bag_player
+LAB = ["matplotlib>=3.5", "rich>=11"]  # train, evaluate, reproduce
 # `ros2 run lla_fusion_ros <name>`; the file of each is lla_fusion_ros/ros/<name>_node.py.
 EXECUTABLES = ["bag_player", "class_fusion", "crop_classifier", "perception"]
 # colcon puts executables into lib/<package>, on nobody's PATH; pip puts lla-fusion into bin by itself.
@@ -36,18 +39,19 @@ setup(
         (f"share/{NAME}/models", sorted(glob("models/*.safetensors"))),
     ],
     install_requires=[
-        "matplotlib>=3.5",
         "numpy>=1.21",
         "opencv-python-headless>=4.5",
         "PyYAML>=5.4",
-        "rich>=11",
-        "rosbags>=0.11",
         "safetensors>=0.4",
         "scipy>=1.8",
         "torch>=2.1",
     ],
     extras_require={
+        "bags": BAGS,
+        "lab": LAB,
         "test": [
+            *BAGS,
+            *LAB,
             "colcon-package-selection",
             "colcon-ros",
             "colcon-test-result",

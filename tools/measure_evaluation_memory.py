@@ -23,8 +23,8 @@ import torch
 
 from lla_fusion_ros.bundle import Bundle, load_bundle, make_bundle
 from lla_fusion_ros.bundle.resources import find_model
+from lla_fusion_ros.cli.progress import WorkProgress
 from lla_fusion_ros.cli.words import words
-from lla_fusion_ros.cli.work_progress import WorkProgress
 from lla_fusion_ros.lab.datasets import Frame, Track, TrackSet
 from lla_fusion_ros.lab.evaluation.evaluate import Options, evaluate
 from lla_fusion_ros.lab.evaluation.selection import Selection

@@ -25,7 +25,7 @@ from rich.progress import track as shown
 
 from lla_fusion_ros.bundle import Bundle, load_bundle
 from lla_fusion_ros.bundle.resources import find_model
-from lla_fusion_ros.cli.work_progress import WorkProgress
+from lla_fusion_ros.cli.progress import WorkProgress
 from lla_fusion_ros.engine.engine import FusionEngine, Observation
 from lla_fusion_ros.images.crops import Pixels, cut_crops
 from lla_fusion_ros.lab.datasets import load_dataset

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from lla_fusion_ros.types.errors import BundleError, LlaFusionError
+from lla_fusion_ros.types.errors import BundleError, LlaFusionError, unknown_name
 
 PACKAGE = "lla_fusion_ros"
 
@@ -34,10 +34,8 @@ def find_model(name_or_path: str | Path) -> Path:
         return path
     shipped = shipped_models()
     if path.stem not in shipped or path.suffix not in ("", ".safetensors"):
-        raise BundleError(
-            f"bundle '{path}' does not exist, and none of this name comes with the package "
-            f"({', '.join(shipped) or 'none does'})"
-        )
+        unknown = unknown_name("shipped bundle", path.stem, shipped)
+        raise BundleError(f"file '{path}' does not exist, and {unknown}")
     return shipped[path.stem]
 
 

@@ -8,8 +8,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lla_fusion_ros.cli.data_arguments import add_data_arguments, options_of, tell_skipped
-from lla_fusion_ros.cli.json_option import STDOUT, add_json_option, write_json
+from lla_fusion_ros.cli.options import (
+    STDOUT,
+    add_data_arguments,
+    add_json_option,
+    options_of,
+    tell_skipped,
+    write_json,
+)
+from lla_fusion_ros.cli.words import check_plots, numbers, words
 from lla_fusion_ros.types.settings import PRECISIONS
 
 if TYPE_CHECKING:
@@ -18,6 +25,7 @@ if TYPE_CHECKING:
     from lla_fusion_ros.lab.evaluation.selection import Selection
 
 NAME = "evaluate"
+EXTRA = "lab"
 HELP = "score a bundle on a data set of tracks: all fusers, lengths and numbers of networks, and the warnings"
 EXAMPLE = """\
 lla-fusion evaluate models/signworld.safetensors --dataset signworld --split test
@@ -68,16 +76,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     out = parser.add_argument_group("output")
     add_json_option(out)
-    out.add_argument("--plots", metavar="DIR", help="write figures (needs matplotlib)")
+    out.add_argument("--plots", metavar="DIR", help="write figures")
     out.add_argument("--cache", metavar="DIR", help="folder that keeps network outputs (~/.cache/lla_fusion)")
 
 
 def run(args: argparse.Namespace) -> int:
     from lla_fusion_ros.bundle import load_bundle
     from lla_fusion_ros.bundle.resources import find_model
-    from lla_fusion_ros.cli.evaluation_tables import print_tables
-    from lla_fusion_ros.cli.output_paths import check_folder
-    from lla_fusion_ros.cli.work_progress import WorkProgress
+    from lla_fusion_ros.cli.progress import WorkProgress
+    from lla_fusion_ros.cli.tables import print_evaluation
     from lla_fusion_ros.lab.datasets import load_dataset, load_part_of_dataset
     from lla_fusion_ros.lab.evaluation.cached_views import default_cache
     from lla_fusion_ros.lab.evaluation.evaluate import evaluate
@@ -85,8 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
     keep_freed_memory()
     options = _options(args)
-    if args.plots:
-        check_folder("--plots", Path(args.plots))
+    check_plots(args.plots)
     bundle = load_bundle(find_model(args.bundle))
     cache = Path(args.cache) if args.cache else default_cache()
     with WorkProgress() as progress:
@@ -106,13 +112,12 @@ def run(args: argparse.Namespace) -> int:
 
         all_figures(evaluation, document, Path(args.plots))
     if args.json != STDOUT:
-        print_tables(document)
+        print_evaluation(document)
     write_json(document, args.json)
     return 0
 
 
 def _options(args: argparse.Namespace) -> Options:
-    from lla_fusion_ros.cli.words import numbers, words
     from lla_fusion_ros.lab.datasets import REGIMES
     from lla_fusion_ros.lab.evaluation.evaluate import Options
     from lla_fusion_ros.types.errors import InputError, unknown_name

@@ -6,13 +6,14 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lla_fusion_ros.cli.json_option import STDOUT, add_json_option, write_json
+from lla_fusion_ros.cli.options import STDOUT, add_json_option, write_json
 from lla_fusion_ros.cli.words import printable
 
 if TYPE_CHECKING:
     from lla_fusion_ros.bundle import Bundle
 
 NAME = "info"
+EXTRA = "bags"
 HELP = "tell what is in a bundle or a bag; fails where the bag cannot be fused"
 EXAMPLE = """\
 lla-fusion info models/gtsrb.safetensors

@@ -10,10 +10,10 @@ import textwrap
 from collections.abc import Sequence
 
 from lla_fusion_ros import __version__
-from lla_fusion_ros.cli.json_option import join_json_file
+from lla_fusion_ros.cli.options import join_json_file
 from lla_fusion_ros.cli.verbs import Verb, find_verbs
 from lla_fusion_ros.cli.words import printable
-from lla_fusion_ros.types.errors import LlaFusionError, unknown_name
+from lla_fusion_ros.types.errors import LlaFusionError, missing_extra, unknown_name
 
 PROGRAM = "lla-fusion"
 EXIT_FAILURE = 1
@@ -29,6 +29,8 @@ ROS_MODULES = {
     "std_srvs",
     "std_msgs",
 }
+# What a vehicle does without: the extras of setup.py, and what comes with rosbags.
+EXTRA_MODULES = {"backports", "compression", "lz4", "matplotlib", "rich", "rosbags"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,12 +56,15 @@ def run_verb(verb: Verb, words: Sequence[str]) -> int:
     except LlaFusionError as error:
         return _complain(f"{verb.name}: {error}")
     except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in ROS_MODULES:
-            raise
-        return _complain(
-            f"{verb.name}: needs ROS 2, but {error.name} cannot be imported; "
-            "source your ROS 2 or run `make setup` and use .venv/bin/lla-fusion"
-        )
+        missing = (error.name or "").split(".")[0]
+        if missing in ROS_MODULES:
+            return _complain(
+                f"{verb.name}: needs ROS 2, but {error.name} cannot be imported; "
+                "source your ROS 2 or run `make setup` and use .venv/bin/lla-fusion"
+            )
+        if missing in EXTRA_MODULES:
+            return _complain(f"{verb.name}: {missing_extra(missing, verb.extra)}")
+        raise
     except KeyboardInterrupt:
         return _complain(f"{verb.name}: interrupted", EXIT_INTERRUPTED)
     except BrokenPipeError:

@@ -9,18 +9,25 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lla_fusion_ros.cli.bag_progress import BagProgress
-from lla_fusion_ros.cli.data_arguments import add_data_arguments, options_of, tell_skipped
-from lla_fusion_ros.cli.json_option import STDOUT, add_json_option, write_json
-from lla_fusion_ros.cli.output_paths import check_folder
+from lla_fusion_ros.cli.options import (
+    STDOUT,
+    add_data_arguments,
+    add_json_option,
+    options_of,
+    tell_skipped,
+    write_json,
+)
+from lla_fusion_ros.cli.words import check_folder, numbers, shares
 from lla_fusion_ros.types.errors import InputError
 
 if TYPE_CHECKING:
+    from lla_fusion_ros.cli.progress import BagProgress
     from lla_fusion_ros.lab.makebag.scene import SceneFrame
     from lla_fusion_ros.lab.makebag.write import MadeBag
     from lla_fusion_ros.types.track_set import TrackSet
 
 NAME = "make-bag"
+EXTRA = "bags"
 HELP = "write tracks of a data set as a bag with camera frames, detections and a truth file"
 EXAMPLE = """\
 lla-fusion make-bag --drive --out drive --duration 20 --seed 3
@@ -73,6 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from lla_fusion_ros.cli.progress import BagProgress
     from lla_fusion_ros.lab.makebag.write import check_place, make_bag
 
     if bool(args.dataset) == args.drive:
@@ -120,14 +128,8 @@ def _part(trackset: TrackSet, args: argparse.Namespace) -> TrackSet:
 
     if args.part == "all" and not args.holdout:
         return trackset
-    try:
-        holdout = [int(label) for label in args.holdout.split(",") if label]
-        first, second, third = (float(share) for share in args.fractions.split(","))
-    except ValueError:
-        raise InputError(
-            f"--holdout {args.holdout!r} or --fractions {args.fractions!r} is not a list of numbers"
-        ) from None
-    splits = split_tracks(trackset, holdout, (first, second, third), args.split_seed)
+    holdout, fractions = numbers("--holdout", args.holdout), shares("--fractions", args.fractions)
+    splits = split_tracks(trackset, holdout, fractions, args.split_seed)
     if args.part == "all":
         parts = [splits.train, splits.validation, splits.test, splits.outside]
     else:

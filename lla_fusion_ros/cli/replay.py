@@ -8,11 +8,14 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lla_fusion_ros.cli.bag_progress import BagProgress, print_scores
-from lla_fusion_ros.cli.json_option import STDOUT, add_json_option, write_json
-from lla_fusion_ros.cli.output_paths import check_folder
-from lla_fusion_ros.cli.settings_options import add_setting_options, settings_from
-from lla_fusion_ros.cli.words import printable
+from lla_fusion_ros.cli.options import (
+    STDOUT,
+    add_json_option,
+    add_setting_options,
+    settings_from,
+    write_json,
+)
+from lla_fusion_ros.cli.words import check_folder, printable
 from lla_fusion_ros.types.settings import PRECISIONS
 
 if TYPE_CHECKING:
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from lla_fusion_ros.replay.output_folder import Outcome
 
 NAME = "replay"
+EXTRA = "bags"
 HELP = "fuse a bag offline, as fast as the machine can: bag in, bag, table and report out"
 EXAMPLE = """\
 lla-fusion replay drive/ --bundle models/signworld.safetensors
@@ -78,6 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from lla_fusion_ros.bundle import load_bundle
     from lla_fusion_ros.bundle.resources import find_model
+    from lla_fusion_ros.cli.progress import BagProgress
     from lla_fusion_ros.replay.output_folder import Wanted, bundle_line, replay_to_folder
     from lla_fusion_ros.replay.replay import ReplayOptions
 
@@ -165,7 +170,9 @@ def _print(outcome: Outcome) -> None:
     for note in outcome.notes:
         print(f"note: {printable(note)}")
     if outcome.scores is not None:
-        print_scores(outcome.scores, outcome.fuser)
+        from lla_fusion_ros.cli.tables import print_replay_scores
+
+        print_replay_scores(outcome.scores, outcome.fuser)
     for file in outcome.files:
         print(f"  {printable(_short(file))}")
 

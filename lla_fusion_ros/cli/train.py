@@ -9,9 +9,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lla_fusion_ros.cli.data_arguments import add_data_arguments, options_of, tell_skipped
-from lla_fusion_ros.cli.json_option import STDOUT, add_json_option, write_json
-from lla_fusion_ros.cli.words import decimals, numbers
+from lla_fusion_ros.cli.options import (
+    STDOUT,
+    add_data_arguments,
+    add_json_option,
+    options_of,
+    tell_skipped,
+    write_json,
+)
+from lla_fusion_ros.cli.words import check_file, check_folder, numbers, shares
 
 if TYPE_CHECKING:
     from lla_fusion_ros.cli.training_progress import TrainingProgress
@@ -24,6 +30,7 @@ USUAL = {"members": 5, "epochs": 20, "draws": 2, "outlier_tracks": 360}
 QUICK = {"members": 2, "epochs": 5, "draws": 1, "outlier_tracks": 60}
 QUICK_CANDIDATES = ("pool", "reliable_pool")
 STEMS = ("stride", "pool")
+EXTRA = "lab"
 HELP = "train an ensemble on a data set, fit its posterior, calibrate everything, write a bundle"
 EXAMPLE = """\
 lla-fusion train --dataset folders --root crops --quick --out first.safetensors
@@ -129,7 +136,6 @@ def run(args: argparse.Namespace) -> int:
 
     from lla_fusion_ros.bundle import load_bundle, save_bundle
     from lla_fusion_ros.bundle.resources import find_model
-    from lla_fusion_ros.cli.output_paths import check_file, check_folder
     from lla_fusion_ros.cli.training_progress import TrainingProgress
     from lla_fusion_ros.lab.datasets import load_dataset
     from lla_fusion_ros.lab.training.checkpoint import CheckpointFolder
@@ -238,12 +244,11 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
         seed=args.seed,
     )
     default = "0.8,0.2,0" if args.own_test else "0.7,0.15,0.15"
-    fractions = tuple(decimals("--fractions", args.fractions or default))
     return Recipe(
         settings,
         calibration,
         holdout=tuple(numbers("--holdout", args.holdout)),
-        fractions=fractions,  # type: ignore[arg-type]
+        fractions=shares("--fractions", args.fractions or default),
         split_seed=args.split_seed,
         own_test=args.own_test,
         start=start,

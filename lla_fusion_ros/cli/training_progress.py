@@ -1,4 +1,4 @@
-"""The progress bar of a training run: loss, accuracy, stages of calibration, time left for all of it."""
+"""The progress of a training run: loss, accuracy, stages of calibration, time left for all of it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import time
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
-from lla_fusion_ros.cli.live_bar import LiveBar
+from lla_fusion_ros.cli.progress import SECONDS_BETWEEN_LINES, LiveBar
 from lla_fusion_ros.lab.calibration.workload import TRAINED_CROP, Workload
 from lla_fusion_ros.lab.training.train import Progress as TrainingStep
-
-SECONDS_BETWEEN_LINES = 10.0  # of one stage, in a log file
 
 
 class TrainingProgress(LiveBar):

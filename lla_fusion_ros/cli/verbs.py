@@ -5,6 +5,7 @@ A verb is a file in this folder with, at its top level,
     NAME = "info"                                   what the user types
     HELP = "tell what is in a bundle or a bag"      one line for the list of verbs
     EXAMPLE = "lla-fusion info models/x.safetensors"   shown at the end of its --help; may have several lines
+    EXTRA = "bags"                                  the extra of setup.py that holds what it needs
     def add_arguments(parser: argparse.ArgumentParser) -> None
     def run(args: argparse.Namespace) -> int        the exit code
 """
@@ -25,12 +26,14 @@ class Verb:
         help: one line
         example: command lines for its --help
         module: dotted name of its module
+        extra: what to install where a package is missing
     """
 
     name: str
     help: str
     example: str
     module: str
+    extra: str = ""
 
 
 def find_verbs(folder: Path | None = None) -> dict[str, Verb]:
@@ -40,7 +43,8 @@ def find_verbs(folder: Path | None = None) -> dict[str, Verb]:
         texts = _constant_texts(path.read_text(encoding="utf-8"))
         if "NAME" in texts:
             module = f"{__package__}.{path.stem}"
-            verbs.append(Verb(texts["NAME"], texts.get("HELP", ""), texts.get("EXAMPLE", ""), module))
+            given = (texts.get(name, "") for name in ("HELP", "EXAMPLE"))
+            verbs.append(Verb(texts["NAME"], *given, module, texts.get("EXTRA", "")))
     return {verb.name: verb for verb in sorted(verbs, key=lambda verb: verb.name)}
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol
+
 import numpy as np
 import torch
 
-from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.networks import NotInEightBitsError
+from lla_fusion_ros.networks import Ensemble, Normalisation, NotInEightBitsError
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import PRECISIONS
 from lla_fusion_ros.types.views import Views
@@ -16,6 +18,20 @@ from lla_fusion_ros.types.views import Views
 AT_ONCE = 32
 # oneDNN writes a program for every number of crops that it has not met, which takes longer than running it.
 EIGHT_BIT_BATCHES = (1, 2, *range(4, AT_ONCE + 1, 4))
+
+
+class StoredNetworks(Protocol):
+    """What a classifier needs of a bundle."""
+
+    @property
+    def classes(self) -> int: ...
+
+    @property
+    def input_size(self) -> int: ...
+
+    def ensemble(self, networks: Sequence[int] | None = None, eight_bits: bool = False) -> Ensemble: ...
+
+    def normalisation(self) -> Normalisation: ...
 
 
 class Classifier:
@@ -31,7 +47,7 @@ class Classifier:
 
     def __init__(
         self,
-        bundle: Bundle,
+        bundle: StoredNetworks,
         device: str = "auto",
         precision: str = "float32",
         networks: tuple[int, ...] | None = None,

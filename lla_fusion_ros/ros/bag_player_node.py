@@ -20,12 +20,16 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 from rosgraph_msgs.msg import Clock
 
 from lla_fusion_ros.bags.keyboard import Keys
-from lla_fusion_ros.bags.player import PlayClock, PlayOptions, latched_before, rounds
-from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.types import Topic
 from lla_fusion_ros.ros.ending import Ending
 from lla_fusion_ros.ros.session import begin, own_arguments, quiet_end
-from lla_fusion_ros.types.errors import BagError, InputError, LlaFusionError
+from lla_fusion_ros.types.errors import BagError, InputError, LlaFusionError, missing_extra
+
+try:
+    from lla_fusion_ros.bags.player import PlayClock, PlayOptions, latched_before, rounds
+    from lla_fusion_ros.bags.reader import Bag
+except ModuleNotFoundError as error:  # a vehicle does without
+    sys.exit(f"bag_player: {missing_extra(error.name or 'rosbags', 'bags')}")
 
 _EXAMPLE = """example:
   bag_player drive/ --rate 2 --loop

@@ -32,3 +32,8 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name.lower(), names, n=1)
     hint = f"did you mean '{names[close[0]]}'?" if close else f"choose one of {', '.join(names.values())}"
     return f"there is no {what} '{name}'; {hint}"
+
+
+def missing_extra(module: str, extra: str) -> str:
+    """The sentence for a package that only some need, and that is not installed here."""
+    return f'needs {module}, which is not installed here; pip install "lla_fusion_ros[{extra}]"'

@@ -39,9 +39,13 @@ def test_an_ament_prefix_is_searched_when_the_code_runs_from_an_installed_tree(t
     assert done.stdout.strip() == str(model), done.stderr
 
 
-def test_an_unknown_name_is_told_the_bundles_that_ship():
-    with pytest.raises(LlaFusionError, match=r"'nothing' does not exist, .*\(.*gtsrb, signworld\)"):
-        find_model("nothing")
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("zebra", "choose one of belgium, gtsrb, signworld"), ("gtrsb.safetensors", "did you mean 'gtsrb'")],
+)
+def test_an_unknown_name_is_told_the_bundle_that_was_meant_or_all_that_ship(name, hint):
+    with pytest.raises(LlaFusionError, match=f"'{name}' does not exist, and there is no .*; {hint}"):
+        find_model(name)
 
 
 def test_a_path_of_the_users_own_is_left_alone(tmp_path):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lla_fusion_ros.cli import main as cli
-from lla_fusion_ros.cli.json_option import join_json_file
+from lla_fusion_ros.cli.options import join_json_file
 from lla_fusion_ros.cli.verbs import Verb, find_verbs
 from support.processes import RosProcess, child_environment
 

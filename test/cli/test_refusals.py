@@ -24,6 +24,7 @@ def inside(tmp_path, monkeypatch):
     (tmp_path / "notes" / "drive").mkdir(parents=True)
     (tmp_path / "notes" / "drive" / "diary.txt").write_text(TRUTH)
     (tmp_path / "notes" / "logs").mkdir()
+    (tmp_path / "figures.json").mkdir()
     (tmp_path / "notes" / "logs" / "diary.txt").write_text(TRUTH)
     return tmp_path
 
@@ -49,7 +50,7 @@ REPLAY = ["replay", "drive", "--bundle", "tiny.safetensors"]
         ([*TRAIN, "notes"], "'notes' is a folder"),
         ([*TRAIN, "nowhere/x.safetensors"], "nowhere' of --out does not exist"),
         ([*TRAIN, "x.safetensors", "--checkpoints", "file"], "--checkpoints 'file'"),
-        ([*EVALUATE, "--json", "notes"], "--json 'notes' is a folder"),
+        ([*EVALUATE, "--json", "figures.json"], "--json 'figures.json' is a folder"),
         ([*EVALUATE, "--plots", "file"], "--plots 'file'"),
         ([*REPLAY, "--out", "file"], "--out 'file'"),
         ([*REPLAY, "--truth", "drive.truth.json"], "not JSON"),

@@ -1,27 +1,23 @@
-"""setup.py and package.xml name what the code imports, and nothing that it does not."""
+"""setup.py and package.xml name what the code imports, and nothing that it does not; nodes need little."""
 
 from __future__ import annotations
 
 import ast
 import re
+import runpy
 import sys
 import xml.etree.ElementTree as ElementTree
+from typing import Any
+
+import pytest
 
 from support.processes import REPOSITORY
 
 PYPI_NAME = {"cv2": "opencv-python-headless", "yaml": "PyYAML"}
-# The rosdep key of each; `None`: there is none, and package.xml says so in a comment.
-ROSDEP_KEY = {
-    "cv2": "python3-opencv",
-    "matplotlib": "python3-matplotlib",
-    "numpy": "python3-numpy",
-    "rich": "python3-rich",
-    "rosbags": "python3-rosbags-pip",
-    "safetensors": None,
-    "scipy": "python3-scipy",
-    "torch": "python3-torch",
-    "yaml": "python3-yaml",
-}
+# Packages that no node needs, by the extra that brings them.
+EXTRAS = {"bags": {"rich", "rosbags"}, "lab": {"matplotlib", "rich"}}
+NOT_FOR_NODES = {name for names in EXTRAS.values() for name in names}
+NO_ROSDEP_KEY = {"safetensors"}  # package.xml says so in a comment
 # Needed by rosbags, and so there wherever it is.
 COMES_WITH_ROSBAGS = {"apsw", "backports", "compression", "lz4"}
 ROS = {"cv_bridge", "launch", "launch_ros", "rclpy"}
@@ -43,23 +39,38 @@ def is_ros(name: str) -> bool:
     return name in ROS or name.endswith(("_msgs", "_srvs", "_interfaces"))
 
 
+def names_in(requirements: list[str]) -> set[str]:
+    return {re.match(r"[A-Za-z0-9_-]+", requirement)[0] for requirement in requirements}
+
+
 def manifest_dependencies(*tags: str) -> set[str]:
     root = ElementTree.parse(REPOSITORY / "package.xml").getroot()
     return {element.text or "" for tag in tags for element in root.iter(tag)}
 
 
-def test_setup_py_requires_just_what_is_imported():
-    source = (REPOSITORY / "setup.py").read_text()
-    block = re.search(r"install_requires=\[(.*?)\]", source, re.DOTALL)
-    assert block
-    required = set(re.findall(r'"([A-Za-z0-9_-]+)', block.group(1)))
-    assert required == {PYPI_NAME.get(name, name) for name in imported_modules() if not is_ros(name)}
+@pytest.fixture
+def given(monkeypatch) -> dict[str, Any]:
+    """What setup.py tells setuptools."""
+    caught: dict[str, Any] = {}
+    monkeypatch.setattr("setuptools.setup", lambda **given: caught.update(given))
+    monkeypatch.chdir(REPOSITORY)
+    runpy.run_path("setup.py")
+    return caught
 
 
-def test_package_xml_depends_on_just_what_is_imported():
-    imported = imported_modules()
-    keys = {ROSDEP_KEY.get(name, name) for name in imported} - {None}
-    assert manifest_dependencies("depend", "exec_depend") == keys
+def test_setup_py_requires_just_what_is_imported(given):
+    imported = {name for name in imported_modules() if not is_ros(name)}
+    needed = {PYPI_NAME.get(name, name) for name in imported - NOT_FOR_NODES}
+    assert names_in(given["install_requires"]) == needed and imported >= NOT_FOR_NODES
+    extras = {name: names_in(listed) for name, listed in given["extras_require"].items()}
+    assert extras.pop("test") >= NOT_FOR_NODES and extras == EXTRAS
+
+
+def test_package_xml_depends_on_just_what_nodes_import():
+    keys = {"cv2": "python3-opencv"}
+    needed = imported_modules() - NOT_FOR_NODES - NO_ROSDEP_KEY
+    expected = {name if is_ros(name) else keys.get(name, f"python3-{name}") for name in needed}
+    assert manifest_dependencies("depend", "exec_depend") == expected
 
 
 def test_the_versions_of_code_and_manifest_agree():
@@ -69,11 +80,9 @@ def test_the_versions_of_code_and_manifest_agree():
     assert root.findtext("version") == __version__
 
 
-def test_every_direct_requirement_is_pinned():
-    setup = (REPOSITORY / "setup.py").read_text()
-    lists = re.findall(r"(?:install_requires=|\"test\": )\[(.*?)\]", setup, re.DOTALL)
-    wanted = {name.lower() for text in lists for name in re.findall(r'"([A-Za-z0-9_-]+)', text)}
+def test_every_direct_requirement_is_pinned(given):
+    wanted = names_in([*given["install_requires"], *given["extras_require"]["test"]])
     wheels = (REPOSITORY / "tools/setup_ros_wheels.txt").read_text()
     wanted |= set(re.findall(r"^([a-z][a-z-]+)", wheels, re.MULTILINE))
     pinned = {line.partition("==")[0] for line in (REPOSITORY / "constraints.txt").read_text().splitlines()}
-    assert len(lists) == 2 and wanted - pinned == set()
+    assert {name.lower() for name in wanted} - pinned == set()

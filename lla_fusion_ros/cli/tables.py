@@ -1,14 +1,46 @@
-"""The tables of `lla-fusion evaluate` on a terminal."""
+"""The tables that verbs print: a replay's scores, an evaluation, the paper's experiments."""
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
+if TYPE_CHECKING:
+    from lla_fusion_ros.report.scoring import ReplayScores
 
-def print_tables(document: dict[str, Any]) -> None:
+DETECTION = ("delta_entropy", "auroc", "aupr")
+# Two short lines where one would be cut off at 80 columns.
+HEADERS = {
+    "accuracy": "acc.",
+    "mass": "Σ p\n(10³)",
+    "ece_paper": "ECE,\npaper",
+    "delta_entropy": "ΔE (10³)",
+}
+
+
+def print_replay_scores(scores: ReplayScores, used: str) -> None:
+    """The scores as a table on standard output."""
+    table = Table(box=None, header_style="bold")
+    for column in ("fuser", "accuracy", "NLL", "ECE", "AUROC", "last accuracy"):
+        table.add_column(column, justify="left" if column == "fuser" else "right")
+    for row in scores.fusers:
+        auroc = "-" if row.auroc is None else f"{row.auroc:.3f}"
+        cells = (f"{row.accuracy:.3f}", f"{row.nll:.3f}", f"{row.ece:.3f}", auroc, f"{row.last_accuracy:.3f}")
+        table.add_row(row.fuser, *cells, style="bold green" if row.fuser == used else None)
+    Console(file=sys.stdout).print(table)
+    warnings = scores.warnings
+    parts = [f"false alarms on {warnings.false_alarms} of {warnings.inside} ordinary tracks"]
+    if warnings.switches:
+        parts.insert(0, f"{warnings.switches_seen} of {warnings.switches} identity switches seen")
+    if warnings.outside:
+        parts.insert(0, f"{warnings.outside_warned} of {warnings.outside} unknown objects found")
+    print(f"warnings: {', '.join(parts)}")
+
+
+def print_evaluation(document: dict[str, Any]) -> None:
     """Every fuser at one length with all networks; then the warnings."""
     console = Console(highlight=False)
     lengths = sorted({record["L"] for record in document["results"]})
@@ -96,3 +128,33 @@ def _switches(document: dict[str, Any]) -> Table:
             f"{r['false_alarm']:.3f}",
         )
     return table
+
+
+def print_paper_tables(document: dict[str, Any]) -> None:
+    """Table 1 and, where something outside was scored, table 2."""
+    scores = [name for name in document["table"][0]["scores"] if name != "confidence"]  # seven do not fit
+    for number, names in (
+        (1, [n for n in scores if n not in DETECTION]),
+        (2, [n for n in scores if n in DETECTION]),
+    ):
+        if not names:
+            continue
+        table = Table(
+            title=f"table {number}: {document['experiment']}, {document['networks']} networks, "
+            f"{document['epochs']} epochs, {len(document['seeds'])} seeds; mean ± spread (paper)",
+            title_justify="left",
+        )
+        table.add_column("method", overflow="fold")
+        for name in names:
+            table.add_column(HEADERS.get(name, name), justify="right", overflow="fold")
+        for row in document["table"]:
+            table.add_row(
+                row["method"].replace("_", " "), *(_paper_cell(row["scores"][name]) for name in names)
+            )
+        Console(highlight=False).print(table)
+
+
+def _paper_cell(score: dict[str, Any]) -> str:
+    """Under each other: mean, spread, and the paper's value; so a table of six scores fits 80 columns."""
+    printed = "" if score["paper"] is None else f"\n({score['paper']:g})"
+    return f"{score['mean']:.4f}\n±{score['spread']:.4f}{printed}"

@@ -1,7 +1,7 @@
 """Progress: a bar on a terminal, lines in a log."""
 
+from lla_fusion_ros.cli.progress import WorkProgress
 from lla_fusion_ros.cli.training_progress import TrainingProgress
-from lla_fusion_ros.cli.work_progress import WorkProgress
 from lla_fusion_ros.lab.calibration.workload import CHOICE, SCORES, WARNINGS, StageWork, Workload
 from lla_fusion_ros.lab.training.train import Progress
 
