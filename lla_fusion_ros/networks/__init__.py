@@ -1,4 +1,8 @@
-"""Networks: crops in, logits and features out."""
+"""Networks: crops in, logits and features of every network out.
+
+`classifier` runs a bundle's networks on a device; `ensemble` and `eight_bits` make them quick there;
+`architectures` builds them by name. Needs torch. Imports types.
+"""
 
 from lla_fusion_ros.networks.architectures import (
     Architecture,

@@ -131,5 +131,5 @@ def choose_device(name: str) -> torch.device:
     except RuntimeError:
         raise InputError(f"device '{name}' is unknown; use auto, cpu, cuda or cuda:0") from None
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise InputError(f"device '{name}' was asked for, but torch finds no CUDA here; use auto or cpu")
+        raise InputError(f"device '{name}' needs CUDA, but torch finds no CUDA here; use auto or cpu")
     return device

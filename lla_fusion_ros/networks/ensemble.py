@@ -14,8 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 from lla_fusion_ros.networks.eight_bits import EightBitConvolutions, NotInEightBitsError
-from lla_fusion_ros.networks.fold import folded
-from lla_fusion_ros.networks.network import SplitNetwork, with_bias_feature
+from lla_fusion_ros.networks.network import SplitNetwork, folded, with_bias_feature
 from lla_fusion_ros.types.errors import InputError
 
 _ELEMENTWISE = (nn.ReLU, nn.Identity)

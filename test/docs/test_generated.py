@@ -50,7 +50,7 @@ def test_a_new_result_is_compacted_and_told(tmp_path, failures):
 
 def test_commands_in_records_name_no_folder_of_a_machine(monkeypatch):
     monkeypatch.syspath_prepend(str(REPOSITORY / "tools"))
-    from compact_results import plain_command  # a folder of scripts, not a package
+    from make_results import plain_command  # a folder of scripts, not a package
 
     typed = "lla-fusion evaluate models/gtsrb.safetensors --root /home/me/GTSRB --json /tmp/x.json --draws 10"
     assert plain_command(typed) == "lla-fusion evaluate models/gtsrb.safetensors --root data/GTSRB --draws 10"

@@ -14,7 +14,7 @@ from lla_fusion_ros.lab.datasets import cut, degrade
 from lla_fusion_ros.networks import Ensemble, SplitNetwork, build_network
 from lla_fusion_ros.networks import eight_bits as module
 from lla_fusion_ros.networks.classifier import Classifier
-from lla_fusion_ros.networks.fold import folded
+from lla_fusion_ros.networks.network import folded
 from lla_fusion_ros.signworld.tracks import load_signworld
 from lla_fusion_ros.types.errors import InputError
 

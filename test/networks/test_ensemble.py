@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from lla_fusion_ros.networks import Ensemble, Normalisation, SplitNetwork, build_network
-from lla_fusion_ros.networks.fold import folded
+from lla_fusion_ros.networks.network import folded
 from lla_fusion_ros.types.errors import InputError
 
 ARCHITECTURES = (

@@ -5,7 +5,7 @@ ones with as many outputs, since running them takes an hour and little memory. T
 outside world.
 
 Example:
-    python tools/measure_evaluation_memory.py --tracks 2000 --json memory.json
+    PYTHONPATH=. python -m bench.evaluation_memory --tracks 2000 --json memory.json
 """
 
 from __future__ import annotations
