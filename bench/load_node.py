@@ -11,7 +11,7 @@ import json
 import struct
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +62,7 @@ class LoadNode(Node):
             self._spinner.spin_once(timeout_sec=0.01)
         raise SystemExit("load_node: nobody listens to the cameras")
 
-    def play(self, seconds: float) -> None:
+    def play(self, seconds: float, after_each: Callable[[], None] = lambda: None) -> None:
         """Send the bag over and over for so long."""
         self.sent.clear()
         self.latency.clear()
@@ -73,6 +73,7 @@ class LoadNode(Node):
             while (left := begun + due - time.monotonic()) > 0:
                 self._spinner.spin_once(timeout_sec=left)
             self._send(message)
+            after_each()
 
     def wait_for_answers(self) -> None:
         give_up = time.monotonic() + _GRACE

@@ -29,7 +29,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bench.drive import CAMERAS, OBJECTS, RATE, six_camera_bag
 from bench.machine import machine
-from bench.soak_result import MEASURED, balance, complaints, slopes
+from bench.soak_result import MEASURED, balance, complaints, draw_soak, slopes
 from lla_fusion_ros import __version__
 from lla_fusion_ros.demo.processes import Processes
 from lla_fusion_ros.types.errors import LlaFusionError
@@ -154,8 +154,6 @@ def main(arguments: list[str] | None = None) -> int:
     if options.json:
         options.json.write_text(json.dumps(result, indent=1) + "\n")
     if options.figure:
-        from bench.soak_figure import draw_soak
-
         draw_soak(result["samples"], options.figure)
     for name in MEASURED:
         found = result["slopes"][name]

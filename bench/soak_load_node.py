@@ -43,16 +43,16 @@ class SoakLoad(LoadNode):
     def soak(self, seconds: float, every: float) -> None:
         """Send for so long, and tell about every interval."""
         begun = time.monotonic()
-        tell_at = begun + every
-        for due, message in self._schedule():
-            if due > seconds:
-                break
-            while (left := begun + due - time.monotonic()) > 0:
-                self._spinner.spin_once(timeout_sec=left)
-            self._send(message)
-            if time.monotonic() >= tell_at:
-                tell_at += every
-                _say(self._interval(time.monotonic() - begun))
+        told = 0
+
+        def tell() -> None:
+            nonlocal told
+            elapsed = time.monotonic() - begun
+            if elapsed >= (told + 1) * every:
+                told += 1
+                _say(self._interval(elapsed))
+
+        self.play(seconds, tell)
         self.wait_for_answers()
         _say(self._interval(time.monotonic() - begun))
 
@@ -113,8 +113,6 @@ def main(args: Sequence[str] | None = None) -> int:
         node.play(options.warm_up)
         node.wait_for_answers()
         before = node.counters()
-        node.sent.clear()
-        node.latency.clear()
         node.soak(options.seconds, options.every)
         _say({"before": before, "after": node.counters()})
     except (KeyboardInterrupt, ExternalShutdownException):

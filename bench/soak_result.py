@@ -1,8 +1,9 @@
-"""What a soak run says: where every frame went, and whether anything grows."""
+"""What a soak run says: where every frame went, and whether anything grows; as numbers and as a figure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -89,3 +90,31 @@ def complaints(result: Mapping[str, Any]) -> list[str]:
         if not slope["flat"]:
             wrong.append(f"{name} grows by {slope['per_hour']:g} {slope['unit']} an hour")
     return wrong
+
+
+def draw_soak(samples: Sequence[Mapping[str, float]], path: Path) -> None:
+    """Four small panels over the minutes of the run."""
+    from lla_fusion_ros.lab.plots.style import COLOURS, figure  # matplotlib: only for the figure
+
+    minutes = [sample["seconds"] / 60 for sample in samples]
+    with figure(path, 1, 4, 12.0, 2.8) as axes:
+        memory, handles, latency, frames = axes[0]
+        for axis, title, keys in (
+            (memory, "resident memory, MB", ("memory_mb",)),
+            (handles, "handles and threads", ("handles", "threads")),
+            (latency, "latency, ms: median and 95%", ("p50_ms", "p95_ms")),
+        ):
+            for colour, key in zip(COLOURS, keys, strict=False):
+                axis.plot(minutes, [sample[key] for sample in samples], color=colour, label=key)
+            axis.set_title(title)
+            if len(keys) > 1:
+                axis.legend()
+        rates = [
+            (after["answered"] - before["answered"]) / max(after["seconds"] - before["seconds"], 1e-9)
+            for before, after in zip(samples, samples[1:], strict=False)
+        ]
+        frames.plot(minutes[1:], rates, color=COLOURS[0])
+        frames.set_title("frames fused a second")
+        for axis in (memory, handles, latency, frames):
+            axis.set_xlabel("minutes")
+            axis.set_ylim(bottom=0)

@@ -73,7 +73,9 @@ def _place(text: str) -> str:
     return text
 
 
-def add_data_arguments(parser: Arguments) -> None:
+def add_data_arguments(parser: Arguments, required: bool = True) -> None:
+    parser.add_argument("--dataset", required=required, help="name of the data set; docs/train.md lists them")
+    parser.add_argument("--root", help="its folder")
     parser.add_argument(
         "--option",
         action="append",

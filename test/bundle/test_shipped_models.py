@@ -17,6 +17,7 @@ from lla_fusion_ros.lab.evaluation.ood import COMBINED, track_scores_after
 from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.signworld import CLASS_NAMES as SIGNWORLD_NAMES
 from lla_fusion_ros.types.metrics import auroc
+from lla_fusion_ros.types.pmf import softmax
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 LARGEST = {"signworld": 3_000_000, "gtsrb": 10_000_000, "belgium": 10_000_000}
@@ -49,15 +50,33 @@ def test_every_fuser_of_a_shipped_bundle_runs(shipped):
         np.testing.assert_allclose(pmf.sum(axis=1), 1.0, atol=1e-9)
 
 
-def test_the_sign_world_bundle_knows_fresh_tracks_and_finds_strange_ones():
-    bundle = load_bundle(MODELS / "signworld.safetensors")
-    tracks = load_dataset("signworld", tracks=34, outside=16, frames=6, seed=77)  # not the seed of training
-    views = views_of_tracks(
-        Classifier(bundle, device="cpu"), tracks, bundle.input_size, bundle.crop_margin, ("clean",)
-    )
+@pytest.fixture(scope="module")
+def sign_world():
+    """The bundle, and tracks that it was not trained on."""
+    tracks = load_dataset("signworld", tracks=17, outside=8, frames=3, seed=77)
+    return load_bundle(MODELS / "signworld.safetensors"), tracks
+
+
+def clean_views(bundle, tracks, precision):
+    classify = Classifier(bundle, "cpu", precision)
+    return views_of_tracks(classify, tracks, bundle.input_size, bundle.crop_margin, ("clean",))
+
+
+def test_the_sign_world_bundle_knows_fresh_tracks_and_finds_strange_ones(sign_world):
+    bundle, tracks = sign_world
+    views = clean_views(bundle, tracks, "float32")
     known = views.take(views.label >= 0)
     measured = flat_views(bundle.posterior(), known.logits, known.features)
-    pmf = fused_after(bundle.fuser(), known, measured, (6,))[6]
+    pmf = fused_after(bundle.fuser(), known, measured, (3,))[3]
     assert (pmf.argmax(axis=1) == known.label).mean() >= 0.94
-    score = track_scores_after(bundle.warning_model(), bundle.posterior(), views, (6,))[6][COMBINED]
+    score = track_scores_after(bundle.warning_model(), bundle.posterior(), views, (3,))[3][COMBINED]
     assert auroc(score, views.label < 0) > 0.95
+
+
+def test_shipped_networks_say_the_same_in_eight_bits(sign_world):
+    bundle, tracks = sign_world
+    exact, rounded = (clean_views(bundle, tracks, precision) for precision in ("float32", "int8"))
+    a, b = (softmax(views.flat()[0]).mean(axis=1) for views in (exact, rounded))
+    assert 0.5 * np.abs(a - b).sum(axis=1).mean() < 0.005
+    assert (a.argmax(axis=1) == b.argmax(axis=1)).mean() > 0.97
+    assert not np.array_equal(a, b)  # it was really another computation
