@@ -12,7 +12,7 @@ from support.processes import child_environment
 ROS = ("ament_index_python", "builtin_interfaces", "cv_bridge", "diagnostic_msgs", "launch", "launch_ros",
        "rclpy", "rosgraph_msgs", "rosidl_runtime_py", "sensor_msgs", "std_srvs", "vision_msgs")  # fmt: skip
 EXTRAS = ("backports", "lz4", "matplotlib", "rich", "rosbags")
-NODES = tuple(f"lla_fusion_ros.ros.{name}_node" for name in ("class_fusion", "crop_classifier", "perception"))
+NODES = tuple(f"lla_fusion_ros.ros.{name}" for name in ("class_fusion", "crop_classifier", "perception"))
 
 IMPORT = """
 import importlib, sys
