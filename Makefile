@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export OMP_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: help setup demo test lint format bench faults fuzz clean
+.PHONY: help setup demo test lint format bench soak faults fuzz clean
 .DEFAULT_GOAL := help
 
 help:
@@ -20,7 +20,8 @@ help:
 	@echo "make test    set up, then check style and types and run all tests"
 	@echo "make setup   only bring .venv up to date   make setup LOCKED=1  with exactly the archives of the release"
 	@echo "make lint    style and types only          make format  rewrite to the style"
-	@echo "make bench   speed and memory              make faults  broken input, dying nodes, wrong clocks, full disks"
+	@echo "make bench   speed and memory              make soak    half an hour at full load: growth, lost frames"
+	@echo "make faults  broken input, dying nodes, wrong clocks, full disks"
 	@echo "make fuzz    atheris on every parser, SECONDS=60 each"
 	@echo "make clean   remove .venv and everything built"
 
@@ -43,10 +44,13 @@ format: setup
 	@$(BIN)/ruff format .
 
 bench: setup
-	@$(BIN)/lla-fusion bench $(ARGS)
+	@PYTHONPATH=. $(BIN)/python -m bench $(ARGS)
+
+soak: setup
+	@PYTHONPATH=. $(BIN)/python -m bench.soak $(ARGS)
 
 faults: setup
-	@PYTHONPATH=test $(BIN)/python -m faults $(ARGS)
+	@PYTHONPATH=test:. $(BIN)/python -m faults $(ARGS)
 
 fuzz: setup
 	@$(BIN)/python tools/run_fuzzing.py --seconds $(or $(SECONDS),60) $(ARGS)

@@ -1,6 +1,7 @@
 """Build of the package, for colcon (`ament_python`) and for pip. Pinned versions: constraints.txt."""
 
 import re
+import sys
 from glob import glob
 from pathlib import Path
 
@@ -11,6 +12,9 @@ VERSION = re.search(r'__version__ = "(.+?)"', Path(NAME, "__init__.py").read_tex
 
 # `ros2 run lla_fusion_ros <name>`; the file of each is lla_fusion_ros/ros/<name>_node.py.
 EXECUTABLES = ["bag_player", "class_fusion", "crop_classifier", "perception"]
+# colcon puts executables into lib/<package>, on nobody's PATH; pip puts lla-fusion into bin by itself.
+BY_PIP = {"bdist_wheel", "editable_wheel"} & set(sys.argv)
+ON_PATH = [] if BY_PIP else [("bin", ["bin/lla-fusion"])]
 
 setup(
     name=NAME,
@@ -23,6 +27,7 @@ setup(
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
     package_data={f"{NAME}.report": ["*.css", "*.js"]},
     data_files=[
+        *ON_PATH,
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),
         (f"share/{NAME}/launch", sorted(glob("launch/*.launch.py"))),
@@ -34,7 +39,6 @@ setup(
         "matplotlib>=3.5",
         "numpy>=1.21",
         "opencv-python-headless>=4.5",
-        "psutil>=5.8",
         "PyYAML>=5.4",
         "rich>=11",
         "rosbags>=0.11",
@@ -44,10 +48,12 @@ setup(
     ],
     extras_require={
         "test": [
+            "colcon-package-selection",
             "colcon-ros",
             "colcon-test-result",
             "hypothesis",
             "mypy",
+            "psutil>=5.8",
             "pytest>=7.4",
             "pytest-timeout",
             "pytest-xdist",

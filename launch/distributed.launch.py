@@ -1,8 +1,8 @@
 """A classifier per camera and one fusion node; each computer starts its part.
 
 On the left camera's computer, and then on the vehicle's, which also has the right camera:
-ros2 launch lla_fusion_ros distributed.launch.py cameras:=left fusion:=false
-ros2 launch lla_fusion_ros distributed.launch.py cameras:=left,right classify:=right
+ros2 launch lla_fusion_ros distributed.launch.py model:=gtsrb cameras:=left fusion:=false
+ros2 launch lla_fusion_ros distributed.launch.py model:=gtsrb cameras:=left,right classify:=right
 """
 
 from launch import LaunchContext, LaunchDescription
@@ -20,12 +20,12 @@ def nodes(context: LaunchContext) -> list:
     unknown = [camera for camera in here if camera not in cameras]
     if unknown:
         raise RuntimeError(f"classify names {', '.join(unknown)}, but cameras are {', '.join(cameras)}")
-    started = [
-        make_node(context, "crop_classifier", f"crop_classifier_{camera.replace('/', '_')}", [camera])
-        for camera in here
-    ]
+    started = []
+    for camera in here:
+        name = f"crop_classifier_{camera.replace('/', '_')}"
+        started += make_node(context, "crop_classifier", name, [camera])
     if argument(context, "fusion") == "true":
-        started.append(make_node(context, "class_fusion", cameras=cameras, with_device=False))
+        started += make_node(context, "class_fusion", cameras=cameras, with_device=False)
     return started
 
 

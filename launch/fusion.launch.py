@@ -10,7 +10,7 @@ from lla_fusion_ros.ros.launching import common_arguments, make_node
 
 
 def nodes(context: LaunchContext) -> list:
-    return [make_node(context, "perception")]
+    return make_node(context, "perception")
 
 
 def generate_launch_description() -> LaunchDescription:

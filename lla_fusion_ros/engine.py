@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
+from lla_fusion_ros.cost import check_cost
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.fusion.base import Fuser, grown, put_rows, state_bytes, take_rows
+from lla_fusion_ros.fusion.base import Fuser
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured, zero_views
 from lla_fusion_ros.pmf import entropy
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.products import last_axis_sum
+from lla_fusion_ros.rows import grown, put_rows, rows_of, state_bytes, take_rows
 from lla_fusion_ros.settings import FusionSettings
-from lla_fusion_ros.tracks import Admission, TrackKey, TrackStore
+from lla_fusion_ros.tracks import TrackKey, TrackStore
 from lla_fusion_ros.views import Views
+from lla_fusion_ros.warnings.decide import rates
+from lla_fusion_ros.warnings.flow import TrackWarnings
 from lla_fusion_ros.warnings.model import WarningModel
-from lla_fusion_ros.warnings.verdict import Verdicts
-from lla_fusion_ros.warnings.watch import Watch
+from lla_fusion_ros.warnings.result import Verdicts
 
 
 class FusionModel(Protocol):
@@ -59,12 +60,13 @@ class FrameResult:
         ids: their track ids.
         pmf: fused class distributions, each sums to 1.                                    [n, classes]
         verdicts: one for each.
-        cleared: tracks whose warning ended with this frame (or that were forgotten while warned of).
-        restarted: tracks that began anew because of an identity switch.
+        cleared: tracks whose warning ended with this frame, also because they were forgotten or aged out.
+        restarted: tracks that begin again because of an identity switch.
         removed: tracks that were forgotten (idle, capacity, clock jump).
         dropped: detections that were not fused, by reason.
         jumped: the clock jumped back and all tracks were cleared.
         notes: what the user should know about the fuser in use.
+        switched: tracks whose identity switch is seen with this frame, whether they begin again or not.
     """
 
     kept: np.ndarray
@@ -77,6 +79,21 @@ class FrameResult:
     dropped: dict[str, int]
     jumped: bool
     notes: tuple[str, ...]
+    switched: tuple[TrackKey, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Settings that were tried out and can be taken without fail.
+
+    Attributes:
+        fuser: the fuser they ask for; None: the one in use stays.
+        state: of that fuser, empty.
+    """
+
+    settings: FusionSettings
+    fuser: Fuser | None = None
+    state: Any = None
 
 
 class FusionEngine:
@@ -86,13 +103,11 @@ class FusionEngine:
         self._model = model
         self._posterior = model.posterior()
         self.settings = settings or FusionSettings()
-        self.counters: Counter[str] = (
-            Counter()
-        )  # frames, views, clock_jumps, dropped_<reason> since the start
         self._fuser = self._make_fuser(self.settings)
         self._store = TrackStore(self.settings)
-        self._watch = Watch(model.warning_model(), self._posterior, self._store.allocated)
+        # One row per track in each of these; the store says which row is whose.
         self._state: Any = self._fuser.initial(self._store.allocated)
+        self._warnings = TrackWarnings(model.warning_model(), self._posterior, self._store.allocated)
 
     @property
     def fuser(self) -> Fuser:
@@ -104,105 +119,131 @@ class FusionEngine:
         return len(self._store)
 
     def bytes_per_track(self) -> int:
-        """Memory of one track: fuser, warnings and bookkeeping; it does not grow with the track's length."""
-        return round(state_bytes(self._state) / self._store.allocated) + self._watch.bytes_per_track()
+        """Memory of one track: fuser and warnings; it does not grow with the track's length."""
+        return round(state_bytes(self._state) / self._store.allocated) + self._warnings.bytes_per_track()
 
-    def configure(self, settings: FusionSettings) -> None:
+    def configure(self, settings: FusionSettings) -> tuple[TrackKey, ...]:
         """New settings from the next frame on; a refused one leaves everything as it was.
 
-        Another fuser, window or scope begins all tracks anew: their sums or names mean something else.
+        Returned are the tracks whose warning ends with that.
         """
-        renewed = (settings.fuser, settings.window) != (self.settings.fuser, self.settings.window)
-        if renewed:
-            self._fuser = self._make_fuser(settings)
-        self._store.configure(settings)
-        self.settings = settings
-        if renewed:
-            self.reset()
+        return self.take(self.prepare(settings))
 
-    def reset(self) -> None:
-        """Forget all tracks."""
-        self._store.clear()
-        self._state = self._fuser.initial(self._store.allocated)
-        self._watch.begin(np.arange(self._store.allocated))
+    def prepare(self, settings: FusionSettings) -> Change:
+        """Try new settings out and cost them; what cannot work is refused. Nothing changes before `take`."""
+        if (settings.fuser, settings.window) == (self.settings.fuser, self.settings.window):
+            check_cost(self._fuser, settings)
+            return Change(settings)
+        fuser = self._make_fuser(settings)
+        try:
+            return Change(settings, fuser, fuser.initial(self._store.allocated))
+        except MemoryError:
+            raise InputError(f"fuser '{fuser.name}' does not fit into the memory of this machine") from None
+
+    def take(self, change: Change) -> tuple[TrackKey, ...]:
+        """Settings that `prepare` found good, from the next frame on.
+
+        Another fuser, window or scope forgets all tracks: their sums or names mean something else. Returned
+        are those whose warning ends with that.
+        """
+        new_scope = change.settings.track_id_scope != self.settings.track_id_scope
+        self._store.configure(change.settings)
+        self.settings = change.settings
+        if change.fuser is not None:
+            self._fuser = change.fuser
+        return self.reset(change.state) if new_scope or change.fuser is not None else ()
+
+    def reset(self, empty: Any = None) -> tuple[TrackKey, ...]:
+        """Forget all tracks; returned are those whose warning ends with that.
+
+        `empty` is a state of tracks that have seen nothing, where it is at hand.
+        """
+        ended = self._forget(self._store.clear())
+        ready = empty is not None and rows_of(empty) == self._store.allocated
+        self._state = empty if ready else self._fuser.initial(self._store.allocated)
+        return ended
 
     def update(self, observation: Observation) -> FrameResult:
         """Fuse one frame of one camera. Views that do not fit raise InputError and change nothing."""
+        camera, stamp, ids = observation.camera, observation.stamp, observation.ids
         views = measured(observation.views, self._posterior)
-        if len(observation.ids) != len(views):
-            raise InputError(f"the frame has {len(observation.ids)} track ids but {len(views)} views")
-        admission = self._store.admit(observation.camera, observation.stamp, observation.ids)
-        self._count(admission)
-        forgotten = [key for key, row in admission.removed if self._watch.is_warned(row)]
-        self._prepare(admission)
-        if len(admission.kept) < len(views):
-            views = measured(views.take(admission.kept), self._posterior)
+        if len(ids) != len(views):
+            raise InputError(f"the frame has {len(ids)} track ids but {len(views)} views")
+
+        # Which views count, and whose they are.
+        admission = self._store.admit(camera, stamp, ids)
         rows = admission.rows
-        pmf = self._fuse(admission.place, views)
+        if len(rows) < len(views):
+            views = measured(views.take(admission.kept), self._posterior)
+        forgotten = self._forget(admission.removed)
+        self._make_room()
+        aged = self._begin(rows[admission.fresh])
+
+        # Fuse, then look for contradictions; a track that turned out to show another object begins again.
+        pmf = self._fuse(rows, views)
         seen = self._store.views(rows)
-        total = last_axis_sum(seen)
-        switched, ended = self._observe(admission, views, observation, total)
-        restarted: tuple[TrackKey, ...] = ()
-        if np.count_nonzero(switched):
-            pmf[switched] = self._fuse_anew(rows[switched], views, switched, observation.camera)
-            restarted = tuple(self._store.keys(rows[switched]))
+        total = seen.sum(axis=1)
+        column = self._store.camera_index(camera)
+        scores, decision = self._warnings.update(rows, views, column, stamp, total, self.settings)
+        if decision.restart.any():
+            again = rows[decision.restart]
+            self._store.restart(again, camera)
+            put_rows(self._state, again, self._fuser.initial(len(again)))
+            newest = measured(views.take(decision.restart), self._posterior)
+            pmf[decision.restart] = self._fuse(again, newest)
             seen = self._store.views(rows)
-        cleared = self._store.keys(rows[ended]) if np.count_nonzero(ended) else ()
+
+        keys = self._store.keys
         return FrameResult(
             kept=admission.kept,
-            ids=tuple([observation.ids[i] for i in admission.kept.tolist()]),
+            ids=tuple(ids[i] for i in admission.kept),
             pmf=pmf,
-            verdicts=self._watch.verdicts(pmf, entropy(pmf), seen, tuple(self._store.cameras), self.settings),
-            cleared=(*forgotten, *cleared),
-            restarted=restarted,
+            verdicts=Verdicts(
+                pmf=pmf,
+                entropy=entropy(pmf),
+                mutual_information=scores.mutual_information,
+                ood_score=scores.ood_score,
+                p_values=scores.p_values,
+                views=seen,
+                cameras=tuple(self._store.cameras),
+                level=decision.level,
+                raised=decision.raised,
+                thresholds=rates(self.settings),
+            ),
+            cleared=(*forgotten, *aged, *keys(rows[decision.ended])),
+            restarted=tuple(keys(rows[decision.restart])),
             removed=tuple(key for key, _ in admission.removed),
             dropped=admission.dropped,
             jumped=admission.jumped,
-            notes=self._fuser.notes if self._fuser.notes and (total > 1).any() else (),
+            notes=self._fuser.notes if (total > 1).any() else (),
+            switched=tuple(keys(rows[decision.switched])),
         )
 
     def _make_fuser(self, settings: FusionSettings) -> Fuser:
         fuser = self._model.fuser(settings.fuser or None, settings.window)
+        check_cost(fuser, settings)
         # A view of zeros: factorisations that are made when first needed must not delay the first frame.
         fuser.predict(fuser.update(fuser.initial(1), zero_views(self._posterior)))
         return fuser
 
-    def _count(self, admission: Admission) -> None:
-        self.counters["frames"] += 1
-        self.counters["views"] += len(admission.kept)
-        self.counters["clock_jumps"] += admission.jumped
-        for reason, count in admission.dropped.items():
-            self.counters[f"dropped_{reason}"] += count
-
-    def _prepare(self, admission: Admission) -> None:
-        """Make room for new tracks and empty the rows of those that begin."""
-        extra = self._store.allocated - self._watch.rows
-        if extra > 0:
-            self._state = grown(self._state, self._fuser.initial(extra))
-            self._watch.grow(extra)
-        if np.count_nonzero(admission.fresh):
-            fresh = admission.rows[admission.fresh]
-            put_rows(self._state, fresh, self._fuser.initial(len(fresh)))
-            self._watch.begin(fresh)
-
-    def _fuse(self, place: np.ndarray | slice, views: MeasuredViews) -> np.ndarray:
-        part = self._fuser.update(take_rows(self._state, place), views)
-        put_rows(self._state, place, part)
+    def _fuse(self, rows: np.ndarray, views: MeasuredViews) -> np.ndarray:
+        """Add one view to each row; the fused class distributions.  [rows, classes]"""
+        part = self._fuser.update(take_rows(self._state, rows), views)
+        put_rows(self._state, rows, part)
         return self._fuser.predict(part)
 
-    def _observe(
-        self, admission: Admission, views: MeasuredViews, observation: Observation, total: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Which tracks begin anew after an identity switch, and which warnings ended.  2 x [n] bool"""
-        column = self._store.camera_index(observation.camera)
-        rows, place = admission.rows, admission.place
-        return self._watch.observe(rows, place, views, column, observation.stamp, total, self.settings)
+    def _make_room(self) -> None:
+        extra = self._store.allocated - self._warnings.rows
+        if extra > 0:
+            self._state = grown(self._state, self._fuser.initial(extra))
+            self._warnings.grow(extra)
 
-    def _fuse_anew(
-        self, rows: np.ndarray, views: MeasuredViews, chosen: np.ndarray, camera: str
-    ) -> np.ndarray:
-        """Begin switched tracks again with their newest view; their pmf from that view alone."""
-        self.counters["identity_switches"] += len(rows)
-        self._store.restart(rows, camera)
+    def _begin(self, rows: np.ndarray) -> tuple[TrackKey, ...]:
+        """Empty the rows of tracks that begin; those warned of until now have passed `max_age`."""
         put_rows(self._state, rows, self._fuser.initial(len(rows)))
-        return self._fuse(rows, measured(views.take(chosen), self._posterior))
+        return tuple(self._store.keys(rows[self._warnings.begin(rows)]))
+
+    def _forget(self, removed: Sequence[tuple[TrackKey, int]]) -> tuple[TrackKey, ...]:
+        """End the warnings of forgotten tracks; those of them that were warned of."""
+        warned = self._warnings.begin(np.array([row for _, row in removed], np.intp))
+        return tuple(key for (key, _), was in zip(removed, warned, strict=True) if was)

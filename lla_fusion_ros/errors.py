@@ -1,5 +1,10 @@
 """The exceptions of the package. Their text is for the user: the thing, the value, the way out."""
 
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
 
 class LlaFusionError(Exception):
     """Anything this package refuses; the command line prints it as one sentence, without a traceback."""
@@ -19,3 +24,11 @@ class DatasetError(LlaFusionError):
 
 class BagError(LlaFusionError):
     """A bag cannot be read, written or fused."""
+
+
+def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
+    """The sentence for a name that nobody knows: with the one that was meant, else with all there are."""
+    names = {each.lower(): each for each in known}
+    close = difflib.get_close_matches(name.lower(), names, n=1)
+    hint = f"did you mean '{names[close[0]]}'?" if close else f"choose one of {', '.join(names.values())}"
+    return f"there is no {what} '{name}'; {hint}"

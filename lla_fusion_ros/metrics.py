@@ -56,12 +56,16 @@ class Reliability:
 def reliability(pmf: np.ndarray, label: np.ndarray, bins: int = ECE_BINS) -> Reliability:
     """acc(B_j) and conf(B_j) over equal bins of the largest probability, the last bin closed."""
     _check(pmf, label)
+    return reliability_table(pmf.max(axis=1), pmf.argmax(axis=1) == label, bins)
+
+
+def reliability_table(confidence: np.ndarray, correct: np.ndarray, bins: int = ECE_BINS) -> Reliability:
+    """The same from the largest probability of each item and whether its class was right.   both [n]"""
     if bins < 1:
         raise InputError(f"a reliability diagram needs at least 1 bin, not {bins}")
-    confidence = pmf.max(axis=1)
     bin_of = np.clip((confidence * bins).astype(int), 0, bins - 1)
     count = np.bincount(bin_of, minlength=bins).astype(float)
-    hits = np.bincount(bin_of, weights=pmf.argmax(axis=1) == label, minlength=bins)
+    hits = np.bincount(bin_of, weights=correct, minlength=bins)
     held = np.bincount(bin_of, weights=confidence, minlength=bins)
     with np.errstate(invalid="ignore"):
         return Reliability(count, held / count, hits / count)
@@ -69,7 +73,11 @@ def reliability(pmf: np.ndarray, label: np.ndarray, bins: int = ECE_BINS) -> Rel
 
 def ece(pmf: np.ndarray, label: np.ndarray, bins: int = ECE_BINS) -> float:
     """The usual expected calibration error: sum_j |B_j|/N |acc(B_j) - conf(B_j)|."""
-    table = reliability(pmf, label, bins)
+    return ece_of(reliability(pmf, label, bins))
+
+
+def ece_of(table: Reliability) -> float:
+    """The usual expected calibration error of a reliability diagram."""
     gaps = np.nan_to_num(np.abs(table.accuracy - table.confidence))
     return float((table.count * gaps).sum() / table.count.sum())
 

@@ -3,7 +3,7 @@
 from lla_fusion_ros.classifier import Classifier
 from lla_fusion_ros.engine import FrameResult, FusionEngine, FusionModel, Observation
 from lla_fusion_ros.settings import FusionSettings
-from lla_fusion_ros.warnings.verdict import Level, Verdict, Verdicts
+from lla_fusion_ros.warnings.result import Level, Verdict, Verdicts
 
 __all__ = [
     "Classifier",

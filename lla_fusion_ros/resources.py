@@ -32,15 +32,20 @@ def find_model(name_or_path: str | Path) -> Path:
     path = Path(name_or_path).expanduser()
     if path.exists() or path.parent != Path("."):
         return path
-    file = path.name if path.suffix else f"{path.name}.safetensors"
-    places = list(_share_folders())[::-1]  # the most specific last: of bundles with the same name it stays
-    shipped = {model.name: model for place in places for model in place.glob("models/*.safetensors")}
-    if file not in shipped:
+    shipped = shipped_models()
+    if path.stem not in shipped or path.suffix not in ("", ".safetensors"):
         raise LlaFusionError(
             f"bundle '{path}' does not exist, and none of this name comes with the package "
-            f"({', '.join(sorted(Path(name).stem for name in shipped)) or 'none does'})"
+            f"({', '.join(shipped) or 'none does'})"
         )
-    return shipped[file]
+    return shipped[path.stem]
+
+
+def shipped_models() -> dict[str, Path]:
+    """The bundles that come with the package, by name."""
+    places = list(_share_folders())[::-1]  # the most specific last: of bundles with the same name it stays
+    found = {model.stem: model for place in places for model in place.glob("models/*.safetensors")}
+    return dict(sorted(found.items()))
 
 
 def _share_folders() -> Iterator[Path]:
@@ -54,3 +59,13 @@ def _share_folders() -> Iterator[Path]:
     ]
     for prefix in [*prefixes, Path(sys.prefix)]:
         yield prefix / "share" / PACKAGE
+
+
+def model_of(data_set: str) -> str | None:
+    """Name of the bundle that comes with the package and was trained on this data set, if there is one."""
+    from lla_fusion_ros.bundle.container import read_document
+
+    for name, path in shipped_models().items():
+        if read_document(path).get("dataset", {}).get("name") == data_set:
+            return name
+    return None

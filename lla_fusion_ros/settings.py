@@ -37,7 +37,13 @@ class FusionSettings:
     """Settings of the FusionEngine; a value out of range is refused with a sentence that names it."""
 
     fuser: str = setting("", "fusion rule; empty: the one the model file was calibrated for")
-    window: int = setting(30, "views that a windowed fuser (wls) keeps of each track", 1, 1000)
+    window: int = setting(
+        30,
+        "views that a windowed fuser (wls) keeps of each track; what would take over 3 GiB, or over 5 ms "
+        "for each view, is refused",
+        1,
+        100,
+    )
     track_id_scope: str = setting(
         "global",
         "global: one id is one object in every camera; camera: each camera has its own ids",

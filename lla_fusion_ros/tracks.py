@@ -3,14 +3,14 @@
 The rules, all in message time:
 - A track is `id` (scope "global"), or `camera` and `id` (scope "camera"). Ids are kept byte for byte.
 - *Idle*: a track without a view for `idle_timeout` is forgotten; the same id later is a new track.
-- *Age*: a track whose first view is more than `max_age` ago begins anew with the next view.
+- *Age*: a track whose first view is more than `max_age` ago begins again with the next view.
 - *Capacity*: at most `capacity` tracks; for a new one the track not seen for longest goes. A frame with
   more ids than that keeps the first ones.
 - *Order*: a frame at most `max_lateness` behind the newest is fused in whatever order it comes; one further
   behind is dropped (`late`). See `clock.py`, also for clock jumps, which clear everything.
 - *Duplicates*: the same track, camera and stamp a second time is dropped (`duplicate`), also within one
   frame. A track remembers its last 32 views for this; a view older than all of them is dropped as late.
-- *Identity switch*: whoever detects it calls `restart`; the track keeps its row and begins anew.
+- *Identity switch*: whoever detects it calls `restart`; the track keeps its row and begins again.
 - Empty ids and ids longer than 256 characters are dropped (`empty_id`, `long_id`).
 Every drop is counted with its reason.
 """
@@ -26,7 +26,6 @@ from typing import NamedTuple
 import numpy as np
 
 from lla_fusion_ros.clock import MessageClock
-from lla_fusion_ros.fusion.base import place_of
 from lla_fusion_ros.settings import FusionSettings
 
 SECOND = 1_000_000_000
@@ -49,8 +48,7 @@ class Admission:
     Attributes:
         kept: positions in the frame's ids that are to be fused.      [kept] int
         rows: their rows in the state arrays.                         [kept] int
-        place: the same, as a slice where the rows follow each other.
-        fresh: which of them begin anew.                              [kept] bool
+        fresh: which of them begin, or begin again.                   [kept] bool
         removed: tracks that were forgotten, with the row each had.
         dropped: how many detections were dropped, by reason.
         jumped: the clock jumped back and everything was cleared.
@@ -58,7 +56,6 @@ class Admission:
 
     kept: np.ndarray
     rows: np.ndarray
-    place: np.ndarray | slice
     fresh: np.ndarray
     removed: tuple[tuple[TrackKey, int], ...]
     dropped: dict[str, int]
@@ -110,9 +107,7 @@ class TrackStore:
         return len(self._index)
 
     def configure(self, settings: FusionSettings) -> None:
-        """New limits from the next frame on. A change of scope forgets all tracks: their names changed."""
-        if settings.track_id_scope != self._settings.track_id_scope:
-            self.clear()
+        """New limits from the next frame on. Who changes the scope clears the store: names change with it."""
         self._settings = settings
         self._clock.max_lateness = round(settings.max_lateness * SECOND)
         self._clock.clock_jump = round(settings.clock_jump * SECOND)
@@ -124,10 +119,10 @@ class TrackStore:
         """The newest stamp of all cameras."""
         return self._clock.newest
 
-    def clear(self) -> None:
-        """Forget all tracks and the time."""
-        self._forget(self._living())
+    def clear(self) -> list[tuple[TrackKey, int]]:
+        """Forget all tracks and the time; the tracks, with the row each had."""
         self._clock.reset()
+        return self._forget(self._living())
 
     def admit(self, camera: str, stamp: int, ids: Sequence[str]) -> Admission:
         """Decide about every detection of one frame of one camera."""
@@ -137,7 +132,7 @@ class TrackStore:
         if judgement in ("late", "no_stamp"):
             dropped[judgement] += len(ids)
             nobody = np.zeros(0, np.intp)
-            return Admission(nobody, nobody, nobody, np.zeros(0, bool), (), dict(dropped), False)
+            return Admission(nobody, nobody, np.zeros(0, bool), (), dict(dropped), False)
         if judgement == "jump":
             removed += self._forget(self._living())
         removed += self._forget_idle()
@@ -145,11 +140,10 @@ class TrackStore:
         removed += self._begin_new(named)
         column = self._column(camera)
         kept, rows, fresh = self._note(named, column, stamp, dropped)
-        place = place_of(rows)
-        return Admission(kept, rows, place, fresh, tuple(removed), dict(dropped), judgement == "jump")
+        return Admission(kept, rows, fresh, tuple(removed), dict(dropped), judgement == "jump")
 
     def restart(self, rows: np.ndarray, camera: str) -> None:
-        """The tracks of these rows begin anew with their newest view, which came from `camera`."""
+        """The tracks of these rows begin again with their newest view, which came from `camera`."""
         column = self._column(camera)
         for track in self._of(rows):
             track.first = track.newest
@@ -230,7 +224,7 @@ class TrackStore:
     def _note(
         self, named: dict[tuple[str, str], int], column: int, stamp: int, dropped: dict[str, int]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Write the views down that are in time: their positions, rows, and which begin anew.  3 x [kept]"""
+        """Write the views down that are in time: their positions, rows, and which begin again.  3 x [kept]"""
         view, oldest_first = (stamp, column), stamp - self._max_age if self._max_age > 0 else 0
         kept, rows, fresh = [], [], []
         for key, position in named.items():

@@ -103,6 +103,54 @@ def test_a_foreign_file_is_refused(foreign, tmp_path):
         load_bundle(path)
 
 
+def with_header(content: bytes, old: str, new: str) -> bytes:
+    """The file with a text of its header replaced, its length put right."""
+    (length,) = struct.unpack("<Q", content[:8])
+    header = content[8 : 8 + length].decode()
+    assert old in header
+    changed = header.replace(old, new, 1).encode()
+    return struct.pack("<Q", len(changed)) + changed + content[8 + length :]
+
+
+def test_a_key_that_stands_twice_is_refused_wherever_it_stands(bundle, content, tmp_path, monkeypatch):
+    path = tmp_path / "twice.safetensors"
+    for old, new in (
+        ('{"__metadata__"', '{"__metadata__":{},"__metadata__"'),
+        ('{\\"format\\"', '{\\"format\\":1,\\"format\\"'),
+    ):
+        path.write_bytes(with_header(content, old, new))
+        with pytest.raises(BundleError, match="stands twice"):
+            load_bundle(path)
+
+    class TwoNames:  # the hash of such a file is right: whoever makes it can also sum it up
+        dumps = staticmethod(
+            lambda value, **options: json.dumps(value, **options).replace(
+                '"networks"', '"networks": 9, "networks"', 1
+            )
+        )
+
+    monkeypatch.setattr(container_module, "json", TwoNames)
+    save_bundle(bundle, path)
+    monkeypatch.undo()
+    with pytest.raises(BundleError, match="'networks' stands twice"):
+        load_bundle(path)
+
+
+def test_a_huge_file_is_refused_by_its_head_before_the_rest_is_read(content, tmp_path):
+    import tracemalloc
+
+    path = tmp_path / "sparse.safetensors"
+    for head in (b"", content):  # zeros, and a bundle with gigabytes behind it
+        path.write_bytes(head)
+        os.truncate(path, 2 * 1024**3)
+        tracemalloc.start()
+        with pytest.raises(BundleError, match=r"sparse.safetensors"):
+            load_bundle(path)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 20_000_000
+
+
 def test_a_pickle_that_would_run_code_runs_none(tmp_path):
     class Harm:
         def __reduce__(self):

@@ -1,14 +1,11 @@
 """Crops in, views out."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 import torch
 
 from lla_fusion_ros.classifier import AT_ONCE, Classifier
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.pmf import monte_carlo, probit
 from support.fake_device import FakeDevice
 from support.tiny_bundle import tiny_bundle
 
@@ -48,40 +45,16 @@ def test_more_crops_than_run_at_once_keep_their_order(bundle):
 
 
 def test_no_crops_give_no_views(bundle):
-    views = Classifier(bundle, device="cpu", variance=True)(_crops(0))
-    assert len(views) == 0 and views.variance is not None
+    views = Classifier(bundle, device="cpu")(_crops(0))
+    assert len(views) == 0
     views.check(3, 5, bundle.posterior().features)
-
-
-def test_variances_are_the_posteriors(bundle):
-    views = Classifier(bundle, device="cpu", variance=True)(_crops(3))
-    np.testing.assert_allclose(views.variance, bundle.posterior().variance(views.features), rtol=1e-4)
-
-
-@pytest.mark.parametrize("samples", [0, 64])
-def test_predictions_are_those_of_the_views(bundle, samples):
-    classify = Classifier(bundle, device="cpu", variance=True)
-    views, pmf = classify.predict(_crops(3), samples)
-    again = classify(_crops(3))
-    np.testing.assert_allclose(views.logits, again.logits, atol=1e-6)
-    np.testing.assert_allclose(views.variance, again.variance, rtol=1e-5)
-    mean, variance = views.logits.astype(float), views.variance.astype(float)
-    expected = monte_carlo(mean, variance, samples).pmf if samples else probit(mean, variance)
-    np.testing.assert_allclose(pmf, expected, atol=1e-5)
-    assert classify.predict(_crops(0), samples)[1].shape == (0, 3, 5)
-
-
-def test_predictions_need_variances(bundle):
-    with pytest.raises(InputError, match="variance=True"):
-        Classifier(bundle, device="cpu").predict(_crops(1))
 
 
 def test_some_of_the_networks_can_be_chosen(bundle):
     crops = _crops(2)
-    some = Classifier(bundle, device="cpu", networks=(2, 0), variance=True)(crops)
-    everything = Classifier(bundle, device="cpu", variance=True)(crops)
+    some = Classifier(bundle, device="cpu", networks=(2, 0))(crops)
+    everything = Classifier(bundle, device="cpu")(crops)
     np.testing.assert_allclose(some.logits, everything.logits[:, [2, 0]], atol=1e-5)
-    np.testing.assert_allclose(some.variance, everything.variance[:, [2, 0]], rtol=1e-4)
 
 
 @pytest.mark.parametrize("crops", [_crops(2, size=8), _crops(2).astype(np.float32), _crops(2)[..., :1]])
@@ -116,16 +89,14 @@ def test_auto_is_eight_bits_where_the_cpu_and_the_networks_have_them(bundle, mon
     assert Classifier(bundle, "cpu", "auto").precision == "float32"
 
 
-@pytest.mark.parametrize("samples", [None, 0, 64])
-def test_one_frame_costs_one_copy_to_the_device_and_one_back(bundle, samples):
+def test_one_frame_costs_one_copy_to_the_device_and_one_back(bundle):
     """Also no wait for the device in between: on the fake one nothing can be read."""
-    classify = Classifier(bundle, device=FakeDevice.name, variance=samples is not None)
-    call = classify if samples is None else partial(classify.predict, samples=samples)
+    classify = Classifier(bundle, device=FakeDevice.name)
     with FakeDevice():
-        call(_crops(1))  # brings what is kept on the device
+        classify(_crops(1))  # brings what is kept on the device
     with FakeDevice() as device:
-        call(_crops(4))
-    back = 5 + bundle.posterior().features + (0 if samples is None else 10)  # variances and pmf come along
+        classify(_crops(4))
+    back = 5 + bundle.posterior().features
     assert device.traffic == [("there", (4, 16, 16, 3)), ("back", (4, 3, back))]
 
 

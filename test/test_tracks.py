@@ -195,13 +195,6 @@ def test_an_identity_switch_restarts_age_and_counts() -> None:
     assert not store.admit("front", at(0.2), ["a"]).fresh.any()
 
 
-def test_a_change_of_scope_forgets_the_old_names() -> None:
-    store = make_store()
-    store.admit("front", at(0), ["a"])
-    store.configure(FusionSettings(track_id_scope="camera"))
-    assert len(store) == 0
-
-
 def test_new_limits_hold_from_the_next_frame() -> None:
     store = make_store(idle_timeout=10.0)
     store.admit("front", at(0), ["a"])

@@ -40,7 +40,8 @@ def ask_graph(cameras: list[str], distributed: bool) -> tuple[list[Edge], set[st
     from lla_fusion_ros.ros.perception import PerceptionNode
 
     def overrides(names: list[str]) -> list[Parameter]:
-        return [Parameter("cameras", value=names), Parameter("image_transport", value="raw")]
+        values = {"model": "signworld", "cameras": names, "image_transport": "raw"}
+        return [Parameter(name, value=value) for name, value in values.items()]
 
     rclpy.init()
     if distributed:

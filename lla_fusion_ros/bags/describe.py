@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,29 @@ def describe_bag(path: Path | str) -> BagDescription:
         )
 
 
+def why_nothing_is_tracked(bag: Bag, topics: Sequence[str]) -> str | None:
+    """None at the first detection with an id; else what keeps the detections from being fused."""
+    detections = 0
+    for message in bag.messages(topics):
+        try:
+            ids = parse_detections(message.data).ids
+        except InputError:
+            continue
+        if any(ids):
+            return None
+        detections += len(ids)
+    return _no_tracks(", ".join(topics), detections)
+
+
+def _no_tracks(where: str, detections: int) -> str:
+    if not detections:
+        return f"{where} lists no object"
+    return (
+        f"{where} has {detections} detections without track ids: "
+        "run a tracker that fills Detection2D.id behind the detector and record its output"
+    )
+
+
 def _camera(
     bag: Bag,
     name: str,
@@ -103,8 +127,6 @@ def _camera(
         without_id += sum(not track for track in parsed.ids)
         ids.update(track for track in parsed.ids if track)
     seen.update(ids)
-    if detections and not ids:
-        missing.append(f"{detections_topic} has no track ids: put a tracker behind the detector")
-    elif not detections:
-        missing.append(f"{detections_topic} lists no object")
+    if not ids:
+        missing.append(_no_tracks(detections_topic, detections))
     return CameraDescription(name, kind, topics, frames, detections, without_id, len(ids))

@@ -41,7 +41,8 @@ class BagWriter:
         if self.path.exists():
             if not overwrite:
                 raise BagError(f"'{self.path}' exists already: give another place or --overwrite")
-            _remove_own(self.path)
+            check_removable(self.path)
+            shutil.rmtree(self.path)
         self._connections: dict[str, Connection] = {}
         self._writer = Writer(self.path, version=_METADATA_VERSION, storage_plugin=StoragePlugin.MCAP)
         for key, value in {MARK: "lla_fusion_ros", **(about or {})}.items():
@@ -80,11 +81,12 @@ class BagWriter:
         return BagError(f"bag '{self.path}' cannot be written: {error}")
 
 
-def _remove_own(path: Path) -> None:
-    """Remove a bag to be overwritten, but nothing that is not a bag."""
-    if not (path / "metadata.yaml").exists() and any(path.iterdir()):
+def check_removable(path: Path) -> None:
+    """Refuse to remove for a new bag what is not a bag."""
+    if not path.exists():
+        return
+    if not path.is_dir() or (not (path / "metadata.yaml").exists() and any(path.iterdir())):
         raise BagError(f"'{path}' is not a bag, so it is not overwritten")
-    shutil.rmtree(path)
 
 
 def _qos(latched: bool) -> Qos:

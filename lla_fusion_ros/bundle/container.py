@@ -10,8 +10,9 @@ import json
 import os
 import struct
 import tempfile
+from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from safetensors import SafetensorError
@@ -41,8 +42,7 @@ def write_container(path: Path, document: dict[str, Any], tensors: dict[str, np.
 
 def read_container(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray], str]:
     """The JSON document, the tensors and the hash; BundleError says what is wrong with the file."""
-    data = _read_file(path)
-    header = _header(path, data)
+    header, data = _read_file(path)
     try:
         tensors = parse_tensors(data)
     except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
@@ -53,9 +53,18 @@ def read_container(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray], s
             f"bundle '{path}' was altered: its content does not match its SHA-256; copy it again"
         )
     try:
-        return json.loads(text), tensors, header["sha256"]
-    except (ValueError, RecursionError):
-        raise BundleError(f"bundle '{path}' was altered: its metadata is no JSON") from None
+        return _parse_json(text), tensors, header["sha256"]
+    except (ValueError, RecursionError) as error:
+        raise BundleError(f"bundle '{path}' was altered: its metadata is no JSON ({error})") from None
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """The JSON document alone, from the head of the file; nothing is checked against the hash."""
+    try:
+        with path.open("rb") as file:
+            return _parse_json(_header(path, file)["bundle"])
+    except (OSError, ValueError, RecursionError) as error:
+        raise BundleError(f"bundle '{path}' cannot be read: {error}") from None
 
 
 def content_hash(text: str, tensors: dict[str, np.ndarray]) -> str:
@@ -68,36 +77,42 @@ def content_hash(text: str, tensors: dict[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def _read_file(path: Path) -> bytes:
+def _read_file(path: Path) -> tuple[dict[str, Any], bytes]:
+    """The package's own header, and the whole file; what is no bundle is refused by its first bytes."""
     try:
         if path.exists() and not path.is_file() and not path.is_dir():  # a pipe or device would never end
             raise BundleError(f"bundle '{path}' is no regular file")
-        size = path.stat().st_size
-        if size > _LARGEST_FILE:
-            raise BundleError(f"'{path}' is not a bundle: it has {size} bytes")
-        return path.read_bytes()
+        with path.open("rb") as file:
+            header = _header(path, file)
+            file.seek(0)
+            return header, file.read()
     except FileNotFoundError:
         raise BundleError(f"bundle '{path}' does not exist") from None
     except OSError as error:
         raise BundleError(f"bundle '{path}' cannot be read: {error.strerror}") from None
 
 
-def _header(path: Path, data: bytes) -> dict[str, Any]:
-    """The metadata of a safetensors file that this package wrote."""
-    if len(data) < 8:
-        raise BundleError(f"bundle '{path}' is truncated: it has only {len(data)} bytes")
-    (length,) = struct.unpack("<Q", data[:8])
-    if length > _LARGEST_HEADER or data[8:9] != b"{":
+def _header(path: Path, file: BinaryIO) -> dict[str, Any]:
+    """The metadata of a safetensors file that this package wrote, if the file is as long as it says."""
+    size = os.fstat(file.fileno()).st_size
+    start = file.read(9)
+    if len(start) < 8:
+        raise BundleError(f"bundle '{path}' is truncated: it has only {len(start)} bytes")
+    (length,) = struct.unpack("<Q", start[:8])
+    if not 2 <= length <= _LARGEST_HEADER or start[8:] != b"{":
         raise BundleError(f"'{path}' is not a bundle: it is no safetensors file")
-    if length > len(data) - 8:
+    if length > size - 8:
         raise BundleError(f"bundle '{path}' is truncated: its header alone needs {length + 8} bytes")
     try:
-        metadata = json.loads(data[8 : 8 + length].decode("utf-8")).get("__metadata__")
+        entries = _parse_json((b"{" + file.read(length - 1)).decode("utf-8"))
+        metadata = entries.pop("__metadata__", None)
         foreign = not isinstance(metadata, dict) or _ENTRY not in metadata
-        header = {} if foreign else json.loads(metadata[_ENTRY])
+        header = {} if foreign else _parse_json(metadata[_ENTRY])
         strange = not foreign and (not isinstance(header, dict) or not isinstance(header.get("bundle"), str))
-    except (ValueError, RecursionError, AttributeError, TypeError):
-        raise BundleError(f"bundle '{path}' was altered: its header cannot be read") from None
+        end = 8 + length + max((entry["data_offsets"][1] for entry in entries.values()), default=0)
+        strange = strange or not isinstance(end, int)
+    except (ValueError, RecursionError, AttributeError, TypeError, LookupError) as error:
+        raise BundleError(f"bundle '{path}' was altered: its header cannot be read ({error})") from None
     if foreign:
         raise BundleError(f"'{path}' is a safetensors file, but not a bundle of lla_fusion_ros")
     if strange or header.get("format") != FORMAT:
@@ -107,7 +122,25 @@ def _header(path: Path, data: bytes) -> dict[str, Any]:
             f"bundle '{path}' has format version {header.get('version')}, "
             f"this package reads version {VERSION}; train it again or install the matching package"
         )
+    if size != end or size > _LARGEST_FILE:
+        raise BundleError(
+            f"bundle '{path}' is truncated or altered: it has {size} bytes, its header asks for {end} "
+            f"(at most {_LARGEST_FILE}); copy it again"
+        )
     return header
+
+
+def _parse_json(text: str) -> Any:
+    """JSON in which every key stands once: of two, each reader would believe another one."""
+    return json.loads(text, object_pairs_hook=_unique)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"the key '{twice[:60]}' stands twice")
+    return found
 
 
 def _replace_file(path: Path, data: bytes) -> None:

@@ -1,5 +1,5 @@
 """Everything that is fitted after the networks: posterior, fusers, warnings, the default."""
 
-from lla_fusion_ros.calibration.trackviews import TrackViews, joined
+from lla_fusion_ros.calibration.trackviews import TrackViews, joined, stacked
 
-__all__ = ["TrackViews", "joined"]
+__all__ = ["TrackViews", "joined", "stacked"]

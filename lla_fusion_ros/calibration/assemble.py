@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,13 +11,24 @@ import torch
 
 from lla_fusion_ros import __version__
 from lla_fusion_ros.bundle import Bundle, BundleMeta, make_bundle
-from lla_fusion_ros.calibration.choose import CANDIDATES, Choice, choose_default
+from lla_fusion_ros.calibration.choose import CANDIDATES, FOLDS, Choice, choose_default
 from lla_fusion_ros.calibration.collect import REGIME_ORDER, border_of, views_of_crops
 from lla_fusion_ros.calibration.fusers import fit_fuser, fit_weight_prior, measure_tracks
 from lla_fusion_ros.calibration.laplace import fit_posterior
 from lla_fusion_ros.calibration.scores import score_tracks
 from lla_fusion_ros.calibration.temperature import fit_temperatures, scale_heads, scaled
 from lla_fusion_ros.calibration.trackviews import TrackViews, joined
+from lla_fusion_ros.calibration.workload import (
+    CHOICE,
+    FUSERS,
+    POSTERIOR,
+    SCORES,
+    TEMPERATURES,
+    WARNINGS,
+    StageWork,
+    Workload,
+    workload,
+)
 from lla_fusion_ros.datasets import CropSet, Splits, cut, degrade
 from lla_fusion_ros.datasets.outliers import outlier_tracks
 from lla_fusion_ros.errors import InputError
@@ -28,7 +39,8 @@ from lla_fusion_ros.posterior.tune import Tuning, tune
 from lla_fusion_ros.views import Views
 from lla_fusion_ros.warnings.fit import fit_warnings
 
-Stage = Callable[[str], None]
+Stage = Callable[[str, int, int], None]  # name, so much of it done, of how much
+FEWEST_TRACKS = 10  # what `fit_warnings` asks for
 _TUNING_VIEWS = 1500  # more of them choose the same prior, and take longer
 
 
@@ -57,6 +69,7 @@ class CalibrationOptions:
     outliers: number of synthetic outlier tracks the warning model is fitted on.
     draws: how often the validation tracks are degraded anew; more draws steady the fuser's fits.
     test: also score the test tracks.
+    candidates: fusers that the default is chosen from.
     seed: of degradations, outliers and folds.
     """
 
@@ -65,6 +78,7 @@ class CalibrationOptions:
     outliers: int = 360
     draws: int = 2
     test: bool = True
+    candidates: tuple[str, ...] = CANDIDATES
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -78,25 +92,22 @@ def calibrated_bundle(
     """Fit everything that comes after training, on validation tracks under all regimes, and score it."""
     border = border_of(trained.size)
     validation = cut(splits.validation, trained.size, trained.margin, border)
-    stage("temperature scaling")
+    expected = calibration_work(splits, len(trained.members), options).stages
+    classify = _counted(_classifier(trained), TEMPERATURES, expected, stage)
     views = joined(
         [
-            views_of_crops(_classifier(trained), validation, seed=options.seed + 1000 * draw)
+            views_of_crops(classify, validation, seed=options.seed + 1000 * draw)
             for draw in range(options.draws)
         ]
     )
     temperatures = fit_temperatures(views)
     scale_heads(trained.members, temperatures)
     views = scaled(views, temperatures)
-    classify = _classifier(trained)
-    stage("Laplace posterior")
+    stage(POSTERIOR, 0, 0)
     posterior, tuning = _posterior(trained, splits, views, options)
     values, weight_prior = _fuser_values(posterior, views, stage)
-    stage("choosing the default fuser")
-    choice = choose_default(
-        posterior, views, weight_prior, [n for n in CANDIDATES if n in values], seed=options.seed
-    )
-    stage("warning models")
+    choice = _choice(posterior, views, weight_prior, values, options, stage)
+    classify = _counted(_classifier(trained), WARNINGS, expected, stage)
     outside = views_of_crops(
         classify, outlier_tracks(validation, options.outliers, options.seed), seed=options.seed + 1
     )
@@ -121,9 +132,37 @@ def calibrated_bundle(
         package_version=__version__,
     )
     bundle = make_bundle(meta, trained.members, posterior, arrays, options.half)
-    stage("scores")
+    classify = _counted(_classifier(trained), SCORES, expected, stage)
     scores = _scores(bundle, splits, views, classify, tuning, choice, options)
     return replace(bundle, meta=replace(meta, scores=scores))
+
+
+def least_validation_tracks(options: CalibrationOptions) -> int:
+    """The validation tracks without which warnings cannot be fitted; every draw and regime counts as one."""
+    return -(-FEWEST_TRACKS // (len(REGIME_ORDER) * options.draws))
+
+
+def calibration_work(splits: Splits, networks: int, options: CalibrationOptions) -> Workload:
+    """What `calibrated_bundle` will do, for whoever tells the time left."""
+    folds = FOLDS * len(options.candidates) / len(CANDIDATES)
+    return workload(splits, networks, options.draws, options.outliers, options.test, folds)
+
+
+def _counted(
+    classify: Callable[[np.ndarray], Views], name: str, expected: Mapping[str, StageWork], stage: Stage
+) -> Callable[[np.ndarray], Views]:
+    """The networks, telling after every batch how many of the stage's crops they have seen."""
+    done, total = 0, expected[name].crops
+    stage(name, 0, total)
+
+    def counted(crops: np.ndarray) -> Views:
+        nonlocal done
+        views = classify(crops)
+        done += len(crops)
+        stage(name, min(done, total), total)
+        return views
+
+    return counted
 
 
 def _classifier(trained: Trained) -> Callable[[np.ndarray], Views]:
@@ -174,14 +213,34 @@ def _one_third_each(crops: CropSet, seed: int) -> np.ndarray:
 def _fuser_values(
     posterior: EnsemblePosterior, views: TrackViews, stage: Stage
 ) -> tuple[dict[str, dict[str, Any]], float]:
+    names = list(fusers())
+    stage(FUSERS, 0, len(names))
     tracks = measure_tracks(posterior, views)
-    stage("prior of the weights")
     weight_prior = fit_weight_prior(posterior, tracks)
     values = {}
-    for name in fusers():
-        stage(f"fuser {name}")
+    for done, name in enumerate(names, 1):
         values[name] = fit_fuser(name, posterior, tracks, weight_prior=weight_prior)
+        stage(FUSERS, done, len(names))
     return values, weight_prior
+
+
+def _choice(
+    posterior: EnsemblePosterior,
+    views: TrackViews,
+    weight_prior: float,
+    values: Mapping[str, Any],
+    options: CalibrationOptions,
+    stage: Stage,
+) -> Choice:
+    candidates = [name for name in options.candidates if name in values]
+    return choose_default(
+        posterior,
+        views,
+        weight_prior,
+        candidates,
+        seed=options.seed,
+        progress=lambda name: stage(CHOICE, candidates.index(name), len(candidates)),
+    )
 
 
 def _scores(

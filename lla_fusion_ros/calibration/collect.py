@@ -46,7 +46,7 @@ def views_of_crops(
     for regime in regimes:
         degraded = degrade(crops, regime, seed)
         keep = degraded.frame < longest
-        views = _in_batches(classify, degraded.images[keep], batch)
+        views = _in_batches(classify, degraded.images, np.flatnonzero(keep), batch)
         parts.append(by_track(views, degraded, keep, regime))
     return joined(parts)
 
@@ -68,8 +68,10 @@ def by_track(views: Views, crops: CropSet, keep: np.ndarray, regime: str) -> Tra
     return TrackViews(logits, features, camera, steps, label, np.full(len(source), regime), source)
 
 
-def _in_batches(classify: Callable[[np.ndarray], Views], images: np.ndarray, batch: int) -> Views:
-    parts = [classify(images[start : start + batch]) for start in range(0, len(images), batch)]
+def _in_batches(
+    classify: Callable[[np.ndarray], Views], images: np.ndarray, rows: np.ndarray, batch: int
+) -> Views:
+    parts = [classify(images[rows[start : start + batch]]) for start in range(0, len(rows), batch)]
     return Views(
         np.concatenate([part.logits for part in parts]), np.concatenate([part.features for part in parts])
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -45,8 +45,8 @@ class TrackViews:
     def classes(self) -> int:
         return self.logits.shape[3]
 
-    def take(self, rows: np.ndarray) -> TrackViews:
-        """Some of the tracks."""
+    def take(self, rows: np.ndarray | slice) -> TrackViews:
+        """Some of the tracks; a slice copies nothing."""
         return TrackViews(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
 
     def select(self, networks: Sequence[int]) -> TrackViews:
@@ -55,6 +55,11 @@ class TrackViews:
         chosen = list(networks)
         values["logits"], values["features"] = self.logits[:, :, chosen], self.features[:, :, chosen]
         return TrackViews(**values)
+
+    def chunks(self, tracks: int) -> Iterator[TrackViews]:
+        """All tracks, so many at a time, without copying them."""
+        for start in range(0, len(self), tracks):
+            yield self.take(slice(start, start + tracks))
 
     def views_at(self, step: int, rows: np.ndarray | slice = slice(None)) -> Views:
         """The views of one step; rows that are shorter give zeros."""
@@ -85,6 +90,19 @@ def joined(parts: Sequence[TrackViews]) -> TrackViews:
         if f.name in ("logits", "features", "camera"):
             arrays = [_padded(array, longest) for array in arrays]
         values[f.name] = np.concatenate(arrays)
+    return TrackViews(**values)
+
+
+def stacked(parts: Iterable[TrackViews], count: int) -> TrackViews:
+    """`count` versions of the same tracks, one after the other; each may be freed as soon as it is copied."""
+    values: dict[str, np.ndarray] = {}
+    for number, part in enumerate(parts):
+        rows = slice(number * len(part), (number + 1) * len(part))
+        for f in fields(TrackViews):
+            array = getattr(part, f.name)
+            if f.name not in values:
+                values[f.name] = np.empty((count * len(part), *array.shape[1:]), array.dtype)
+            values[f.name][rows] = array
     return TrackViews(**values)
 
 

@@ -51,8 +51,9 @@ def print_scores(scores: ReplayScores, used: str) -> None:
         table.add_row(row.fuser, *cells, style="bold green" if row.fuser == used else None)
     Console(file=sys.stdout).print(table)
     warnings = scores.warnings
-    print(
-        f"warnings: {warnings.outside_warned} of {warnings.outside} unknown objects found, "
-        f"{warnings.switches_seen} of {warnings.switches} identity switches seen, "
-        f"false alarms on {warnings.false_alarms} of {warnings.inside} ordinary tracks"
-    )
+    parts = [f"false alarms on {warnings.false_alarms} of {warnings.inside} ordinary tracks"]
+    if warnings.switches:
+        parts.insert(0, f"{warnings.switches_seen} of {warnings.switches} identity switches seen")
+    if warnings.outside:
+        parts.insert(0, f"{warnings.outside_warned} of {warnings.outside} unknown objects found")
+    print(f"warnings: {', '.join(parts)}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import webbrowser
 from pathlib import Path
@@ -13,6 +12,8 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
+
+from lla_fusion_ros.cli.json_option import STDOUT, add_json_option, write_json
 
 if TYPE_CHECKING:
     from lla_fusion_ros.demo.live import LiveState
@@ -39,26 +40,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="another seed, another drive (%(default)s)")
     parser.add_argument("--rate", type=float, default=1.0, help="recorded seconds per second (%(default)s)")
     parser.add_argument("--open", action="store_true", help="open the report in a browser")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     import rclpy  # noqa: F401 - a machine without ROS gets its sentence before anything is rendered
     import vision_msgs.msg  # noqa: F401
 
+    from lla_fusion_ros.cli.output_paths import check_folder
     from lla_fusion_ros.demo.run import Demo
     from lla_fusion_ros.resources import find_model
     from lla_fusion_ros.signworld import demo_drive
 
+    check_folder("--out", args.out)
     began = time.monotonic()
-    screen = _Screen(quiet=args.json)
+    screen = _Screen(quiet=args.json == STDOUT)
     demo = Demo(args.out, find_model(args.model), demo_drive(args.seed), args.rate, screen.tell, screen.watch)
     with screen:
         result = demo.run()
     seconds = time.monotonic() - began
-    if args.json:
-        print(json.dumps(_as_dict(result, seconds), indent=1))
-    else:
+    write_json(_as_dict(result, seconds), args.json)
+    if args.json != STDOUT:
         _print(result, seconds)
     if args.open:
         webbrowser.open(result.outcome.files[0].resolve().as_uri())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lla_fusion_ros.cli.data_arguments import add_data_arguments, options_of, tell_skipped
+from lla_fusion_ros.cli.json_option import STDOUT, add_json_option, write_json
 from lla_fusion_ros.settings import PRECISIONS
 
 if TYPE_CHECKING:
@@ -24,15 +25,18 @@ lla-fusion evaluate gtsrb.safetensors --dataset gtsrb --root data/GTSRB --json s
 lla-fusion evaluate gtsrb.safetensors --dataset gtsrb --root more/GTSRB --split all --regimes hard
 lla-fusion evaluate gtsrb.safetensors --dataset gtsrb --root data/GTSRB --ood-dataset signworld"""
 
+MEMORY = (
+    "Takes at most 4 GB of memory for 2,000 tracks of 30 frames with 5 draws, 5 networks and\n"
+    "43 classes; it grows with tracks times draws."
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bundle", help="the model file, or the name of one that ships")
     data = parser.add_argument_group("data")
     data.add_argument("--dataset", required=True, help="name of the data set; docs/datasets.md lists them")
     data.add_argument("--root", help="its folder")
-    data.add_argument(
-        "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the data set"
-    )
+    add_data_arguments(data)
     data.add_argument(
         "--split",
         choices=("all", "test"),
@@ -42,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     data.add_argument("--ood-dataset", metavar="NAME", help="a data set that plays the outside world")
     data.add_argument("--ood-root", metavar="DIR", help="its folder")
-    what = parser.add_argument_group("what to score")
+    what = parser.add_argument_group("what to score", MEMORY)
     what.add_argument("--regimes", default="clean,hard,mixed", help="(%(default)s)")
     what.add_argument("--lengths", default="1,3,5,10,20,30", help="numbers of frames L (%(default)s)")
     what.add_argument("--networks", default="", help="numbers of networks C (one, and all)")
@@ -63,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of the networks; auto: as nodes and replay run them, int8 on an x86 CPU (%(default)s)",
     )
     out = parser.add_argument_group("output")
-    out.add_argument("--json", metavar="FILE", help="write all results as JSON; - for standard output")
+    add_json_option(out)
     out.add_argument("--plots", metavar="DIR", help="write figures (needs matplotlib)")
     out.add_argument("--cache", metavar="DIR", help="folder that keeps network outputs (~/.cache/lla_fusion)")
 
@@ -71,10 +75,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from lla_fusion_ros.bundle import load_bundle
     from lla_fusion_ros.cli.evaluation_tables import print_tables
-    from lla_fusion_ros.cli.words import data_options
+    from lla_fusion_ros.cli.output_paths import check_folder
     from lla_fusion_ros.cli.work_progress import WorkProgress
     from lla_fusion_ros.datasets import load_dataset, load_part_of_dataset
-    from lla_fusion_ros.errors import InputError
     from lla_fusion_ros.evaluation.outputs import default_cache
     from lla_fusion_ros.evaluation.run import evaluate
     from lla_fusion_ros.memory import keep_freed_memory
@@ -82,16 +85,16 @@ def run(args: argparse.Namespace) -> int:
 
     keep_freed_memory()
     options = _options(args)
-    for name, folder in (("--json", args.json), ("--plots", args.plots)):
-        if folder and folder != "-" and not Path(folder).absolute().parent.is_dir():
-            raise InputError(f"folder '{Path(folder).absolute().parent}' of {name} does not exist")
+    if args.plots:
+        check_folder("--plots", Path(args.plots))
     bundle = load_bundle(find_model(args.bundle))
     cache = Path(args.cache) if args.cache else default_cache()
     with WorkProgress() as progress:
         progress.stage(f"loading {args.dataset}")
         # Only who says "all" may bring a part: else a lost folder would make training tracks test tracks.
         load = load_part_of_dataset if args.split == "all" else load_dataset
-        tracks = load(args.dataset, args.root, progress.tracks, **data_options(args.option))
+        tracks = load(args.dataset, args.root, progress.tracks, bundle.input_size, **options_of(args))
+        tell_skipped(tracks)
         selection = _selection(args, bundle, tracks)
         parts = (selection.inside, selection.outside)
         frames = sum(min(len(track.frames), max(options.lengths)) for part in parts for track in part.tracks)
@@ -102,25 +105,24 @@ def run(args: argparse.Namespace) -> int:
         from lla_fusion_ros.plots.evaluation import all_figures
 
         all_figures(evaluation, document, Path(args.plots))
-    if args.json == "-":
-        print(json.dumps(document, indent=1))
-    else:
+    if args.json != STDOUT:
         print_tables(document)
-        if args.json:
-            Path(args.json).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    write_json(document, args.json)
     return 0
 
 
 def _options(args: argparse.Namespace) -> Options:
     from lla_fusion_ros.cli.words import numbers, words
     from lla_fusion_ros.datasets import REGIMES
-    from lla_fusion_ros.errors import InputError
+    from lla_fusion_ros.errors import InputError, unknown_name
     from lla_fusion_ros.evaluation.run import Options
 
     regimes = words(args.regimes)
     wrong = [name for name in regimes if name not in REGIMES]
-    if wrong or not regimes:
-        raise InputError(f"--regimes {args.regimes!r}: choose from {', '.join(REGIMES)}")
+    if wrong:
+        raise InputError(f"--regimes {args.regimes}: {unknown_name('regime', wrong[0], REGIMES)}")
+    if not regimes:
+        raise InputError(f"--regimes names none; choose from {', '.join(REGIMES)}")
     lengths = numbers("--lengths", args.lengths)
     if not lengths or min(lengths) < 1:
         raise InputError(f"--lengths {args.lengths!r}: expected numbers from 1 up, separated by commas")
@@ -154,7 +156,7 @@ def _selection(args: argparse.Namespace, bundle: Bundle, tracks: Any) -> Selecti
         raise InputError("--ood-root needs --ood-dataset: the name of the data set in that folder")
     if not args.ood_dataset:
         return selection
-    outside = load_part_of_dataset(args.ood_dataset, args.ood_root)
+    outside = load_part_of_dataset(args.ood_dataset, args.ood_root, crop_size=bundle.input_size)
     return replace(selection, outside=all_outside(bundle, outside))
 
 

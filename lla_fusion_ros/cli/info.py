@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from lla_fusion_ros.cli.json_option import STDOUT, add_json_option, write_json
+from lla_fusion_ros.cli.words import printable
 
 if TYPE_CHECKING:
     from lla_fusion_ros.bundle import Bundle
 
 NAME = "info"
-HELP = "tell what is in a bundle or a bag"
+HELP = "tell what is in a bundle or a bag; fails where the bag cannot be fused"
 EXAMPLE = """\
 lla-fusion info models/gtsrb.safetensors
 lla-fusion info belgium
@@ -26,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "file",
         help="a bundle (.safetensors, or the name of one that ships), or a bag (its folder, .mcap or .db3)",
     )
-    parser.add_argument("--json", action="store_true", help="everything, for programs")
+    add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -35,17 +37,16 @@ def run(args: argparse.Namespace) -> int:
         from lla_fusion_ros.bags.describe import describe_bag
 
         description = describe_bag(path)
-        _print_json(description.as_dict()) if args.json else _show(_bag_lines(description))
-        return 0
+        _tell(args.json, description.as_dict(), _bag_lines(description))
+        return 0 if description.can_be_fused else 1
     from lla_fusion_ros.bundle import load_bundle
     from lla_fusion_ros.resources import find_model
 
     path = find_model(path)
     bundle = load_bundle(path)
-    if args.json:
-        _print_json({**bundle.meta.as_dict(), "hash": bundle.hash, "bytes": path.stat().st_size})
-    else:
-        _show(bundle_lines(bundle, path.stat().st_size))
+    size = path.stat().st_size
+    document = {**bundle.meta.as_dict(), "hash": bundle.hash, "bytes": size}
+    _tell(args.json, document, bundle_lines(bundle, size))
     return 0
 
 
@@ -134,9 +135,7 @@ def _bag_lines(description: Any) -> list[str]:
     return lines
 
 
-def _print_json(document: dict[str, Any]) -> None:
-    print(json.dumps(document, indent=1))
-
-
-def _show(lines: list[str]) -> None:
-    print("\n".join(lines))
+def _tell(place: str | None, document: dict[str, Any], lines: list[str]) -> None:
+    write_json(document, place)
+    if place != STDOUT:
+        print("\n".join(printable(line) for line in lines))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import importlib
 import os
 import sys
@@ -11,8 +10,10 @@ import textwrap
 from collections.abc import Sequence
 
 from lla_fusion_ros import __version__
+from lla_fusion_ros.cli.json_option import join_json_file
 from lla_fusion_ros.cli.verbs import Verb, find_verbs
-from lla_fusion_ros.errors import LlaFusionError
+from lla_fusion_ros.cli.words import printable
+from lla_fusion_ros.errors import LlaFusionError, unknown_name
 
 PROGRAM = "lla-fusion"
 EXIT_FAILURE = 1
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{PROGRAM} {__version__}")
         return 0
     if words[0] not in verbs:
-        return _complain(_unknown_verb(words[0], verbs), EXIT_USAGE)
+        return _complain(unknown_name("verb", words[0], verbs), EXIT_USAGE)
     return run_verb(verbs[words[0]], words[1:])
 
 
@@ -49,7 +50,7 @@ def run_verb(verb: Verb, words: Sequence[str]) -> int:
     """Import one verb and run it on the words that follow it."""
     try:
         module = importlib.import_module(verb.module)
-        return int(module.run(parser_of(verb).parse_args(words)) or 0)
+        return int(module.run(parser_of(verb).parse_args(join_json_file(words))) or 0)
     except LlaFusionError as error:
         return _complain(f"{verb.name}: {error}")
     except ModuleNotFoundError as error:
@@ -101,14 +102,8 @@ def _example(verb: Verb) -> str | None:
     return f"example:\n{textwrap.indent(verb.example.strip(), '  ')}" if verb.example else None
 
 
-def _unknown_verb(word: str, verbs: dict[str, Verb]) -> str:
-    close = difflib.get_close_matches(word, verbs, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"the verbs are {', '.join(verbs)}"
-    return f"there is no verb {word!r}; {hint}"
-
-
 def _complain(sentence: str, code: int = EXIT_FAILURE) -> int:
-    print(f"{PROGRAM}: {sentence}", file=sys.stderr)
+    print(f"{PROGRAM}: {printable(sentence)}", file=sys.stderr)
     return code
 
 

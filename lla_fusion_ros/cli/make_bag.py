@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lla_fusion_ros.cli.bag_progress import BagProgress
+from lla_fusion_ros.cli.data_arguments import add_data_arguments, options_of, tell_skipped
+from lla_fusion_ros.cli.json_option import STDOUT, add_json_option, write_json
+from lla_fusion_ros.cli.output_paths import check_folder
 from lla_fusion_ros.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rate", type=float, default=10.0, help="frames per second of each camera (%(default)s)"
     )
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_json_option(parser)
     drive = parser.add_argument_group("a drive through the sign world")
     drive.add_argument("--drive", action="store_true", help="render a drive instead of pasting a data set")
     drive.add_argument("--duration", type=float, default=20.0, help="seconds (%(default)s)")
@@ -48,9 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     data = parser.add_argument_group("a data set")
     data.add_argument("--dataset", help="its name; docs/datasets.md lists them")
     data.add_argument("--root", help="its folder")
-    data.add_argument(
-        "--option", action="append", default=[], metavar="NAME=VALUE", help="option of the data set"
-    )
+    add_data_arguments(data)
     data.add_argument(
         "--part",
         choices=("all", "train", "validation", "test"),
@@ -72,19 +73,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from lla_fusion_ros.makebag.write import make_bag
+    from lla_fusion_ros.makebag.write import check_place, make_bag
 
     if bool(args.dataset) == args.drive:
         raise InputError("give either --drive or --dataset NAME --root FOLDER")
+    check_folder("--out", args.out.parent)
+    check_place(args.out, args.overwrite)
     frames, total, name, class_names = _drive(args) if args.drive else _dataset(args)
     with BagProgress("writing") as progress:
         made = make_bag(
             _counted(frames, total, progress), args.out, name, class_names, args.encoding, args.overwrite
         )
-    if args.json:
-        print(json.dumps({**asdict(made), "bag": str(made.bag), "truth": str(made.truth)}, indent=1))
-    else:
-        _print(made)
+    write_json({**asdict(made), "bag": str(made.bag), "truth": str(made.truth)}, args.json)
+    if args.json != STDOUT:
+        _print(made, name)
     return 0
 
 
@@ -100,8 +102,9 @@ def _dataset(args: argparse.Namespace) -> tuple[Iterable[SceneFrame], int, str, 
     from lla_fusion_ros.datasets import load_dataset
     from lla_fusion_ros.makebag.paste import PasteSettings, paste_frames
 
-    options = dict(_option(text) for text in args.option)
-    trackset = _part(load_dataset(args.dataset, args.root, **options), args)
+    whole = load_dataset(args.dataset, args.root, **options_of(args))
+    tell_skipped(whole)
+    trackset = _part(whole, args)
     if args.tracks and args.tracks < len(trackset.tracks):
         step = len(trackset.tracks) / args.tracks
         picked = tuple(trackset.tracks[int(index * step)] for index in range(args.tracks))
@@ -134,18 +137,6 @@ def _part(trackset: TrackSet, args: argparse.Namespace) -> TrackSet:
     return replace(trackset, tracks=tuple(track for track in trackset.tracks if track.id in chosen))
 
 
-def _option(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise InputError(f"--option {text}: expected NAME=VALUE")
-    for kind in (int, float):
-        try:
-            return name, kind(value)
-        except ValueError:
-            continue
-    return name, value
-
-
 def _counted(frames: Iterable[SceneFrame], total: int, progress: BagProgress) -> Iterator[SceneFrame]:
     views = 0
     for done, frame in enumerate(frames):
@@ -154,10 +145,14 @@ def _counted(frames: Iterable[SceneFrame], total: int, progress: BagProgress) ->
         progress.count(done + 1, max(total, done + 1), views)
 
 
-def _print(made: MadeBag) -> None:
+def _print(made: MadeBag, data_set: str) -> None:
+    from lla_fusion_ros.resources import model_of
+
     print(
         f"{made.frames} frames of {', '.join(made.cameras)}, {made.seconds:.1f} s, "
         f"{made.tracks} tracks, {made.views} views"
     )
     print(f"  {made.bag}\n  {made.truth}")
-    print(f"next: lla-fusion replay {made.bag} --truth {made.truth}")
+    bundle = model_of(data_set) or "YOUR_MODEL.safetensors"
+    words = ["lla-fusion", "replay", str(made.bag), "--bundle", bundle, "--truth", str(made.truth)]
+    print(f"next: {shlex.join(words)}")

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import json
+import os
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lla_fusion_ros.cli.bag_progress import BagProgress, print_scores
+from lla_fusion_ros.cli.json_option import STDOUT, add_json_option, write_json
+from lla_fusion_ros.cli.output_paths import check_folder
 from lla_fusion_ros.cli.settings_options import add_setting_options, settings_from
+from lla_fusion_ros.cli.words import printable
 from lla_fusion_ros.settings import PRECISIONS
 
 if TYPE_CHECKING:
+    from lla_fusion_ros.bundle import Bundle
     from lla_fusion_ros.replay.outputs import Outcome
 
 NAME = "replay"
@@ -28,8 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "bag", type=Path, help="bag folder, .mcap or .db3 file; compressed, split, cut off: all fine"
     )
-    parser.add_argument("--bundle", type=Path, help="model file (default: the sign world's)")
-    parser.add_argument("--out", type=Path, help="folder for the results (default: BAG_fused)")
+    parser.add_argument("--bundle", type=Path, help="model file, or the name of one that ships (signworld)")
+    parser.add_argument(
+        "--out", type=Path, help="folder for the results (default: BAG_fused, beside the bag)"
+    )
     parser.add_argument(
         "--camera",
         action="append",
@@ -46,6 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--start", type=float, default=0.0, metavar="S", help="skip the first S seconds")
     parser.add_argument("--truth", type=Path, metavar="FILE", help="truth file of `make-bag`: print scores")
     parser.add_argument(
+        "--unknown-classes",
+        action="store_true",
+        help="accept a truth file most of whose classes the model does not know; they are unknown objects",
+    )
+    parser.add_argument(
         "--compare", default="", metavar="FUSERS", help="fusers to score beside the one in use: names, or all"
     )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:0")
@@ -61,18 +72,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         parser.add_argument(f"--no-{part}", action="store_true", help=f"do not write {meaning}")
     parser.add_argument("--overwrite", action="store_true", help="replace earlier results in --out")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     from lla_fusion_ros.bundle import load_bundle
-    from lla_fusion_ros.replay.outputs import Wanted, replay_to_folder
+    from lla_fusion_ros.replay.outputs import Wanted, bundle_line, replay_to_folder
     from lla_fusion_ros.replay.run import ReplayOptions
     from lla_fusion_ros.resources import find_model
 
     fusion, stream = settings_from(args)
     bundle = load_bundle(find_model(args.bundle or "signworld"))
-    folder = args.out or Path(f"{args.bag.resolve().name.split('.')[0]}_fused")
+    if args.json != STDOUT:
+        default = "" if args.bundle else ", the default: choose with --bundle"
+        print(f"model {printable(bundle_line(bundle))}{default}", flush=True)
     options = ReplayOptions(fusion, stream, args.use, args.start, args.device, args.precision)
     wanted = Wanted(
         bag=not args.no_bag,
@@ -83,14 +96,33 @@ def run(args: argparse.Namespace) -> int:
         compare=_fusers(args.compare),
         cameras=args.camera,
         overwrite=args.overwrite,
+        tracks=args.json is not None,
+        unknown_classes=args.unknown_classes,
     )
+    folder = args.out or _beside(args.bag)
+    check_folder("--out", folder)
+    if args.device != "auto":  # a device that is not there is refused before earlier results are replaced
+        from lla_fusion_ros.classifier import choose_device
+
+        choose_device(args.device)
     with BagProgress("fusing") as progress:
         outcome = replay_to_folder(args.bag, bundle, folder, options, wanted, progress.report)
-    if args.json:
-        print(json.dumps(_as_dict(outcome), indent=1))
-    else:
+    if args.json != STDOUT:
         _print(outcome)
+    if args.json is not None:
+        write_json(_as_dict(args.bag, bundle, outcome), args.json)
     return 130 if outcome.result.interrupted else 0
+
+
+def _beside(bag: Path) -> Path:
+    """BAG_fused in the bag's own folder, wherever the user is."""
+    from lla_fusion_ros.bags.files import COMPRESSED_SUFFIXES, STORAGE_SUFFIXES
+
+    place = Path(os.path.abspath(bag))  # not resolved: what a link points to may be anywhere
+    name = place.name
+    for ending in (*COMPRESSED_SUFFIXES, *STORAGE_SUFFIXES):
+        name = name.removesuffix(ending)
+    return place.with_name(f"{name}_fused")
 
 
 def _fusers(text: str) -> list[str]:
@@ -99,13 +131,24 @@ def _fusers(text: str) -> list[str]:
     return sorted(fusers()) if text == "all" else [name for name in text.split(",") if name]
 
 
-def _as_dict(outcome: Outcome) -> dict[str, object]:
+def _as_dict(bag: Path, bundle: Bundle, outcome: Outcome) -> dict[str, object]:
+    meta = bundle.meta
     return {
+        "bag": str(bag),
+        "bundle": {
+            "file": bundle.source,
+            "hash": bundle.hash,
+            "data_set": meta.dataset.get("name"),
+            "networks": bundle.networks,
+            "class_names": list(bundle.class_names),
+        },
         # not asdict, which takes a Counter apart
         **{each.name: getattr(outcome.result, each.name) for each in fields(outcome.result)},
         "fuser": outcome.fuser,
         "views_per_second": outcome.result.views / max(outcome.result.seconds, 1e-9),
         "scores": None if outcome.scores is None else outcome.scores.as_dict(),
+        "tracks": outcome.tracks.tracks(),
+        "warnings": outcome.tracks.warnings(),
         "notes": list(outcome.notes),
         "files": [str(file) for file in outcome.files],
     }
@@ -115,13 +158,21 @@ def _print(outcome: Outcome) -> None:
     result = outcome.result
     speed = result.recorded / result.seconds if result.seconds else 0.0
     print(
-        f"{result.views} views in {result.frames} frames of {', '.join(result.cameras)}, "
+        f"{result.views} views in {result.frames} frames of {printable(', '.join(result.cameras))}, "
         f"{result.recorded:.1f} s recorded, fused by {outcome.fuser} in {result.seconds:.1f} s "
         f"({speed:.1f}× real time, {result.views / max(result.seconds, 1e-9):.0f} views/s)"
     )
     for note in outcome.notes:
-        print(f"note: {note}")
+        print(f"note: {printable(note)}")
     if outcome.scores is not None:
         print_scores(outcome.scores, outcome.fuser)
     for file in outcome.files:
-        print(f"  {file}")
+        print(f"  {printable(_short(file))}")
+
+
+def _short(file: Path) -> str:
+    """As seen from where the user is, if it lies there."""
+    try:
+        return str(file.relative_to(Path.cwd()))
+    except ValueError:
+        return str(file)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import sys
 from pathlib import Path
 from typing import Any
+
+from lla_fusion_ros.cli.json_option import STDOUT, add_json_option, write_json
 
 NAME = "reproduce"
 HELP = "repeat the paper's experiments on MNIST, Fashion-MNIST and CIFAR-10, beside its printed numbers"
@@ -23,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", default="0,1,2", help="one ensemble is trained for each (%(default)s)")
     parser.add_argument("--threads", type=int, help="torch threads (all cores)")
     parser.add_argument("--cache", metavar="DIR", help="keeps networks and outputs (~/.cache/lla_fusion)")
-    parser.add_argument("--json", metavar="FILE", help="write all results as JSON; - for standard output")
+    add_json_option(parser)
     parser.add_argument("--plots", metavar="DIR", help="write the figures (needs matplotlib)")
 
 
@@ -31,6 +32,7 @@ def run(args: argparse.Namespace) -> int:
     import torch
 
     from lla_fusion_ros import __version__
+    from lla_fusion_ros.cli.output_paths import check_folder
     from lla_fusion_ros.cli.words import numbers
     from lla_fusion_ros.cli.work_progress import WorkProgress
     from lla_fusion_ros.errors import InputError
@@ -41,6 +43,8 @@ def run(args: argparse.Namespace) -> int:
     seeds = numbers("--seeds", args.seeds)
     if not seeds:
         raise InputError("--seeds names no seed; give at least one, for example --seeds 0")
+    if args.plots:
+        check_folder("--plots", Path(args.plots))
     keep_freed_memory()
     if args.threads is not None:
         torch.set_num_threads(max(args.threads, 1))
@@ -51,12 +55,9 @@ def run(args: argparse.Namespace) -> int:
             args.experiment, Path(args.root).expanduser(), seeds, cache, progress.part, plots
         )
     document |= {"command": shlex.join(["lla-fusion", *sys.argv[1:]]), "version": __version__}
-    if args.json == "-":
-        print(json.dumps(document, indent=1))
-    else:
+    if args.json != STDOUT:
         print_table(document)
-        if args.json:
-            Path(args.json).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    write_json(document, args.json)
     return 0
 
 

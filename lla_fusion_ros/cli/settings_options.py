@@ -6,7 +6,7 @@ import argparse
 from dataclasses import fields
 from typing import Any
 
-from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.errors import InputError, unknown_name
 from lla_fusion_ros.settings import FusionSettings
 from lla_fusion_ros.stream.settings import StreamSettings
 
@@ -27,8 +27,10 @@ def settings_from(args: argparse.Namespace) -> tuple[FusionSettings, StreamSetti
     kinds = {field.name: (kind, str(field.type)) for kind in values for field in fields(kind)}
     for text in args.set:
         name, equals, value = text.partition("=")
-        if not equals or name not in kinds:
+        if not equals:
             raise InputError(f"--set {text}: expected NAME=VALUE with a name out of {', '.join(kinds)}")
+        if name not in kinds:
+            raise InputError(f"--set {text}: {unknown_name('setting', name, kinds)}")
         kind, type_name = kinds[name]
         values[kind][name] = _parse(text, value, type_name)
     return FusionSettings(**values[FusionSettings]), StreamSettings(**values[StreamSettings])

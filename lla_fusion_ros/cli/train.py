@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lla_fusion_ros.cli.words import data_options, decimals, numbers
+from lla_fusion_ros.cli.data_arguments import add_data_arguments, options_of, tell_skipped
+from lla_fusion_ros.cli.json_option import STDOUT, add_json_option, write_json
+from lla_fusion_ros.cli.words import decimals, numbers
+
+if TYPE_CHECKING:
+    from lla_fusion_ros.cli.training_progress import TrainingProgress
+    from lla_fusion_ros.datasets import TrackSet
+    from lla_fusion_ros.training.recipe import Recipe
 
 NAME = "train"
+# What --quick changes, where the user does not say otherwise.
+USUAL = {"members": 5, "epochs": 20, "draws": 2, "outlier_tracks": 360}
+QUICK = {"members": 2, "epochs": 5, "draws": 1, "outlier_tracks": 60}
+QUICK_CANDIDATES = ("pool", "reliable_pool")
 STEMS = ("stride", "pool")
 HELP = "train an ensemble on a data set, fit its posterior, calibrate everything, write a bundle"
 EXAMPLE = """\
+lla-fusion train --dataset folders --root crops --quick --out first.safetensors
 lla-fusion train --dataset signworld --members 5 --out my_signs.safetensors
 lla-fusion train --dataset gtsrb --root data/GTSRB --size 40 --epochs 20 --out gtsrb.safetensors
 lla-fusion train --dataset gtsrb --root data/GTSRB --size 40 --epochs 20 --out gtsrb.safetensors --resume
@@ -27,13 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     data = parser.add_argument_group("data")
     data.add_argument("--dataset", required=True, help="name of the data set; docs/datasets.md lists them")
     data.add_argument("--root", help="its folder")
-    data.add_argument(
-        "--option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an option of the data set, for example tracks=2000",
-    )
+    add_data_arguments(data)
     data.add_argument(
         "--holdout", default="", metavar="CLASSES", help="classes to leave out, for example 6,12,13"
     )
@@ -65,10 +70,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     network.add_argument(
         "--margin", type=float, default=0.1, help="boxes are grown by this much (%(default)s)"
     )
-    network.add_argument("--members", type=int, default=5, help="number of networks (%(default)s)")
+    network.add_argument("--members", type=int, help="number of networks (5; with --quick 2)")
     network.add_argument("--start", metavar="BUNDLE", help="begin from the networks of this bundle")
     how = parser.add_argument_group("training")
-    how.add_argument("--epochs", type=int, default=20, help="0 with --start: only calibrate (%(default)s)")
+    how.add_argument(
+        "--quick",
+        action="store_true",
+        help="a first bundle in a minute or two, to try everything with: fewer networks, images and epochs",
+    )
+    how.add_argument("--epochs", type=int, help="0 with --start: only calibrate (20; with --quick 5)")
     how.add_argument("--batch", type=int, default=128, help="crops per step (%(default)s)")
     how.add_argument("--learning-rate", type=float, default=3e-3, help="largest rate of Adam (%(default)s)")
     how.add_argument("--prior", type=float, default=1.0, help="precision of the L2 prior (%(default)s)")
@@ -107,12 +117,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--draws",
         type=int,
-        default=2,
-        help="degrade the validation tracks so often for calibration; more is steadier (%(default)s)",
+        help="degrade the validation tracks so often for calibration; more is steadier (2; with --quick 1)",
     )
     run.add_argument("--half-weights", action="store_true", help="store network weights in 16 bits")
     run.add_argument("--no-test", action="store_true", help="do not score the test tracks")
-    run.add_argument("--json", action="store_true", help="print the bundle's metadata as JSON at the end")
+    add_json_option(run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -120,9 +129,9 @@ def run(args: argparse.Namespace) -> int:
 
     from lla_fusion_ros.bundle import load_bundle, save_bundle
     from lla_fusion_ros.classifier import choose_device
+    from lla_fusion_ros.cli.output_paths import check_file, check_folder
     from lla_fusion_ros.cli.training_progress import TrainingProgress
     from lla_fusion_ros.datasets import load_dataset
-    from lla_fusion_ros.errors import InputError
     from lla_fusion_ros.memory import keep_freed_memory
     from lla_fusion_ros.resources import find_model
     from lla_fusion_ros.training.checkpoint import CheckpointFolder
@@ -130,18 +139,22 @@ def run(args: argparse.Namespace) -> int:
 
     keep_freed_memory()
     out = Path(args.out)
-    if not out.parent.is_dir():
-        raise InputError(f"folder '{out.parent}' of --out does not exist")
+    folder = Path(args.checkpoints) if args.checkpoints else out.with_name(out.name + ".training")
+    check_file("--out", out)
+    check_folder("--checkpoints", folder)
     if args.threads is not None:
         torch.set_num_threads(max(args.threads, 1))
     device = choose_device(args.device)
     start = None if args.start is None else load_bundle(find_model(args.start))
     recipe = _recipe(args, start)
-    folder = Path(args.checkpoints) if args.checkpoints else out.with_name(out.name + ".training")
     try:
         with TrainingProgress() as progress:
             progress.stage(f"loading {args.dataset}")
-            tracks = load_dataset(args.dataset, args.root, progress.tracks, **recipe.data_options)
+            tracks = load_dataset(
+                args.dataset, args.root, progress.tracks, recipe.settings.size, **recipe.data_options
+            )
+            tell_skipped(tracks)
+            _tell(progress, recipe, tracks)
             bundle = run_recipe(
                 recipe, tracks, device, folder, args.resume, report=progress.report, stage=progress.stage
             )
@@ -151,32 +164,55 @@ def run(args: argparse.Namespace) -> int:
         raise
     digest = save_bundle(bundle, out)
     CheckpointFolder(folder, recipe.settings, "").clear()
-    if args.json:
-        print(json.dumps({**bundle.meta.as_dict(), "hash": digest}, indent=1))
-    else:
+    write_json({**bundle.meta.as_dict(), "hash": digest}, args.json)
+    if args.json != STDOUT:
         size = os.path.getsize(out) / 1e6
         print(f"{out}: {bundle.networks} networks, {bundle.classes} classes, {size:.1f} MB, {digest[:12]}")
+        if args.quick:
+            print("a quick first bundle, to try things with: train without --quick for one to rely on")
         print(f"default fuser {bundle.meta.default_fuser}; `lla-fusion info {out}` shows the scores")
     return 0
 
 
+def _tell(progress: TrainingProgress, recipe: Recipe, tracks: TrackSet) -> None:
+    """What was loaded, what to be careful about, and how much work it is."""
+    from lla_fusion_ros.calibration.assemble import calibration_work
+    from lla_fusion_ros.training.recipe import split_for
+    from lla_fusion_ros.training.summary import cautions, summary
+
+    splits, settings = split_for(recipe, tracks), recipe.settings
+    for line in summary(tracks, splits):
+        progress.tell(line)
+    for line in cautions(tracks, splits, settings):
+        progress.tell(f"caution: {line}")
+    crops = sum(len(track.frames) for track in splits.train.tracks)
+    work = calibration_work(splits, settings.members, recipe.calibration)
+    progress.expect(work, crops * settings.members * settings.epochs)
+
+
 def _recipe(args: argparse.Namespace, start: Any) -> Any:
     from lla_fusion_ros.calibration.assemble import CalibrationOptions
+    from lla_fusion_ros.calibration.choose import CANDIDATES
     from lla_fusion_ros.networks import Normalisation
     from lla_fusion_ros.training.recipe import Recipe
     from lla_fusion_ros.training.settings import TrainSettings
 
+    usual = QUICK if args.quick else USUAL
+    members, epochs, draws = (
+        usual[name] if getattr(args, name) is None else getattr(args, name)
+        for name in ("members", "epochs", "draws")
+    )
     if start is not None:  # what the networks were made for must stay as it is
         architecture, margin = start.meta.architecture, start.meta.crop_margin
         normalisation, members = start.normalisation(), start.networks
     else:
-        architecture, margin, members = _architecture(args), args.margin, args.members
+        architecture, margin = _architecture(args), args.margin
         normalisation = Normalisation(gray=architecture.get("image_channels") == 1)
     settings = TrainSettings(
         architecture=architecture,
         margin=margin,
         members=members,
-        epochs=args.epochs,
+        epochs=epochs,
         batch=args.batch,
         learning_rate=args.learning_rate,
         prior_precision=args.prior,
@@ -195,8 +231,10 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
     calibration = CalibrationOptions(
         cross=args.cross,
         half=args.half_weights,
-        draws=args.draws,
+        outliers=usual["outlier_tracks"],
+        draws=draws,
         test=not args.no_test,
+        candidates=QUICK_CANDIDATES if args.quick else CANDIDATES,
         seed=args.seed,
     )
     default = "0.8,0.2,0" if args.own_test else "0.7,0.15,0.15"
@@ -209,7 +247,8 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
         split_seed=args.split_seed,
         own_test=args.own_test,
         start=start,
-        data_options=data_options(args.option),
+        quick=args.quick,
+        data_options=options_of(args),
         command=shlex.join(["lla-fusion", *(word for word in sys.argv[1:] if word != "--resume")]),
     )
 

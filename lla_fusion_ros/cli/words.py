@@ -1,4 +1,4 @@
-"""Lists and NAME=VALUE pairs as users type them."""
+"""Lists and NAME=VALUE pairs as users type them, and names from files as they may be printed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import json
 from typing import Any
 
 from lla_fusion_ros.errors import InputError
+
+
+def printable(text: str) -> str:
+    """Text of one line that may hold names from files: what would steer a terminal is shown as an escape."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def words(text: str) -> list[str]:

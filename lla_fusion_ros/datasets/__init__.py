@@ -5,7 +5,7 @@ from lla_fusion_ros.datasets.degrade import REGIMES, Regime, augmentation_plan, 
 from lla_fusion_ros.datasets.load import dataset_names, load_dataset, load_part_of_dataset
 from lla_fusion_ros.datasets.outliers import OUTLIER_KINDS, outlier_tracks
 from lla_fusion_ros.datasets.plan import Plan, apply_plan
-from lla_fusion_ros.datasets.split import Splits, recorded_split, split_tracks
+from lla_fusion_ros.datasets.split import Splits, recorded_split, split_tracks, thinned
 from lla_fusion_ros.datasets.types import CropSet, Frame, Track, TrackSet
 
 __all__ = [
@@ -28,4 +28,5 @@ __all__ = [
     "outlier_tracks",
     "recorded_split",
     "split_tracks",
+    "thinned",
 ]

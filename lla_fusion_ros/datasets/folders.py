@@ -4,26 +4,42 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from lla_fusion_ros.datasets.images import IMAGE_EXTENSIONS, digest_tracks, read_image
+from lla_fusion_ros.datasets.images import IMAGE_EXTENSIONS, TracksDigest, read_image, shrunk
 from lla_fusion_ros.datasets.types import Frame, Track, TrackSet
 from lla_fusion_ros.errors import DatasetError, InputError
 
 Layout = Literal["auto", "tracks", "images"]
+LAYOUTS = ("auto", "tracks", "images")
 _TRACK_FRAME = re.compile(r"(?P<track>.+)_(?P<frame>\d{1,9})")
+_NAMED = 10  # files in a complaint about names
+_SHARPER = 2  # sides of a crop that the side of a kept image has: what is left suits every crop cut from it
+
+Group = tuple[str, int, list[tuple[int, Path]]]  # track, label, its images in order
 
 
-def load_folders(root: Path, layout: Layout = "auto", rate: float = 10.0) -> TrackSet:
+def load_folders(
+    root: Path,
+    layout: Layout = "auto",
+    rate: float = 10.0,
+    skip_bad: bool = False,
+    crop_size: int = 128,
+) -> TrackSet:
     """`<class>/<track>_<frame>.<ext>` or `<class>/*.<ext>`; the folders are the classes, sorted by name.
 
     Args:
-        layout: "tracks" insists on <track>_<frame>, "images" makes each image a track of its own, "auto"
-            takes tracks where all names of a class folder have that form.
+        layout: "tracks" insists on <track>_<frame>, "images" makes each image a track of its own; "auto"
+            takes tracks where all names have that form, images where none has, and refuses a mixture: taken
+            as single images, frames of one object would stand in training and in test.
         rate: frames per second of the tracks.
+        skip_bad: leave out images that cannot be read, in place of refusing them all together.
+        crop_size: side of the crops that will be cut. An image is shrunk to (2 crop_size)^2 pixels as soon as
+            it is read; the digest is that of the files' own pixels.
     """
-    if layout not in ("auto", "tracks", "images") or not rate > 0:
+    if layout not in LAYOUTS or not rate > 0:
         raise InputError(f"layout='{layout}' must be auto, tracks or images, and rate={rate} > 0")
     folders = sorted(f for f in root.iterdir() if f.is_dir() and not f.name.startswith("."))
     if len(folders) < 2:
@@ -31,39 +47,83 @@ def load_folders(root: Path, layout: Layout = "auto", rate: float = 10.0) -> Tra
             f"folder '{root}' has {len(folders)} class folders; expected two or more, named after the "
             "classes, with images <track>_<frame>.<ext> or *.<ext> in them"
         )
+    images = {folder: _images(folder) for folder in folders}
+    whole = _whole_tracks(root, [path for paths in images.values() for path in paths], layout)
     names = tuple(folder.name for folder in folders)
-    tracks = [
-        track for label, folder in enumerate(folders) for track in _load_class(folder, label, layout, rate)
-    ]
-    return TrackSet(root.name or "folders", names, tuple(tracks), digest_tracks(names, tracks))
+    digest = TracksDigest(names)
+    tracks: list[Track] = []
+    bad: dict[Path, str] = {}
+    for label, folder in enumerate(folders):
+        for group in _groups(folder, label, images[folder], whole):
+            track = _read(group, rate, (_SHARPER * crop_size) ** 2, digest, bad)
+            if track.frames:
+                tracks.append(track)
+    if bad and not skip_bad:
+        raise DatasetError(
+            f"{len(bad)} of {sum(map(len, images.values()))} images in '{root}' cannot be read: "
+            f"{'; '.join(bad.values())}; mend or remove them, or leave them out with --skip-bad"
+        )
+    empty = [name for label, name in enumerate(names) if not any(track.label == label for track in tracks)]
+    if empty:
+        raise DatasetError(f"no image of class '{empty[0]}' in '{root}' can be read")
+    return TrackSet(
+        root.name or "folders",
+        names,
+        tuple(tracks),
+        digest.hexdigest(),
+        skipped=tuple(str(path) for path in bad),
+    )
 
 
-def _load_class(folder: Path, label: int, layout: Layout, rate: float) -> list[Track]:
+def _images(folder: Path) -> list[Path]:
     paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in IMAGE_EXTENSIONS)
     if not paths:
         known = ", ".join(sorted(IMAGE_EXTENSIONS))
         raise DatasetError(f"class folder '{folder}' holds no images ({known})")
-    names = {path: _TRACK_FRAME.fullmatch(path.stem) for path in paths}
-    strange = [path for path, match in names.items() if match is None]
-    if layout == "tracks" and strange:
-        raise DatasetError(f"image '{strange[0]}' is not named <track>_<frame>{strange[0].suffix}")
+    return paths
+
+
+def _whole_tracks(root: Path, paths: Sequence[Path], layout: Layout) -> bool:
+    """Whether the names tell tracks and frames; a mixture is refused unless the user said what is meant."""
+    if layout == "images":
+        return False
+    stray = [path for path in paths if _TRACK_FRAME.fullmatch(path.stem) is None]
+    if not stray:
+        return True
+    if layout == "auto" and len(stray) == len(paths):
+        return False
+    shown = ", ".join(f"'{path.relative_to(root)}'" for path in stray[:_NAMED])
+    more = f" and {len(stray) - _NAMED} more" if len(stray) > _NAMED else ""
+    raise DatasetError(
+        f"{len(stray)} of {len(paths)} images in '{root}' are not named <track>_<frame>: {shown}{more}; "
+        "rename or remove them, or say --layout images where every image shows another object"
+    )
+
+
+def _groups(folder: Path, label: int, paths: Sequence[Path], whole: bool) -> list[Group]:
     groups: dict[str, list[tuple[int, Path]]] = defaultdict(list)
-    for path, match in names.items():
-        if layout == "images" or strange or match is None:
+    for path in paths:
+        match = _TRACK_FRAME.fullmatch(path.stem) if whole else None
+        if match is None:
             groups[path.name].append((0, path))
         else:
             groups[match["track"]].append((int(match["frame"]), path))
-    return [
-        Track(
-            f"{folder.name}/{group}",
-            label,
-            tuple(_frame(path, index / rate) for index, path in sorted(members)),
-        )
-        for group, members in sorted(groups.items())
-    ]
+    return [(f"{folder.name}/{name}", label, sorted(members)) for name, members in sorted(groups.items())]
 
 
-def _frame(path: Path, time: float) -> Frame:
-    image = read_image(path)
-    height, width = image.shape[:2]
-    return Frame(image, (0.0, 0.0, float(width), float(height)), time=time)
+def _read(group: Group, rate: float, pixels: int, digest: TracksDigest, bad: dict[Path, str]) -> Track:
+    """The frames that can be read, none larger than `pixels`; what is wrong with the others goes to `bad`."""
+    name, label, members = group
+    digest.begin_track(name, label)
+    frames = []
+    for index, path in members:
+        try:
+            image = read_image(path)
+        except DatasetError as error:
+            bad[path] = str(error)
+            continue
+        height, width = image.shape[:2]
+        frame = Frame(image, (0.0, 0.0, float(width), float(height)), time=index / rate)
+        digest.add_frame(frame)
+        frames.append(shrunk(frame, pixels))
+    return Track(name, label, tuple(frames))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
 import numpy as np
 
-from lla_fusion_ros.datasets.types import Track
+from lla_fusion_ros.datasets.types import Frame, Track
 from lla_fusion_ros.errors import DatasetError, InputError
 from lla_fusion_ros.picture_files import JPEG_MAGIC, PNG_MAGIC, check_picture_file
 
@@ -63,12 +64,42 @@ def _decode_other(data: bytes, path: Path) -> np.ndarray:
     return cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)
 
 
+class TracksDigest:
+    """SHA-256 over names, labels, boxes and pixels, in order; fed as they are read."""
+
+    def __init__(self, class_names: Iterable[str]) -> None:
+        self._sha = hashlib.sha256("\n".join(class_names).encode())
+
+    def begin_track(self, name: str, label: int) -> None:
+        self._sha.update(f"|{name}|{label}".encode())
+
+    def add_frame(self, frame: Frame) -> None:
+        """One more frame of the track begun last."""
+        self._sha.update(repr((frame.box, frame.camera, frame.image.shape)).encode())
+        self._sha.update(np.ascontiguousarray(frame.image).data)
+
+    def hexdigest(self) -> str:
+        return self._sha.hexdigest()
+
+
 def digest_tracks(class_names: Iterable[str], tracks: Iterable[Track]) -> str:
-    """SHA-256 over names, labels, boxes and pixels, in order."""
-    sha = hashlib.sha256("\n".join(class_names).encode())
+    """The digest of tracks that are in memory."""
+    digest = TracksDigest(class_names)
     for track in tracks:
-        sha.update(f"|{track.id}|{track.label}".encode())
+        digest.begin_track(track.id, track.label)
         for frame in track.frames:
-            sha.update(repr((frame.box, frame.camera, frame.image.shape)).encode())
-            sha.update(np.ascontiguousarray(frame.image).data)
-    return sha.hexdigest()
+            digest.add_frame(frame)
+    return digest.hexdigest()
+
+
+def shrunk(frame: Frame, pixels: int) -> Frame:
+    """The frame with an image of at most so many pixels, its box with it; the shape stays."""
+    height, width = frame.image.shape[:2]
+    scale = (pixels / (height * width)) ** 0.5
+    if scale >= 1:
+        return frame
+    size = max(1, int(width * scale)), max(1, int(height * scale))
+    image = cv2.resize(frame.image, size, interpolation=cv2.INTER_AREA)
+    across, down = size[0] / width, size[1] / height
+    x0, y0, x1, y1 = frame.box
+    return replace(frame, image=image, box=(x0 * across, y0 * down, x1 * across, y1 * down))

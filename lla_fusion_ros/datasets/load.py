@@ -13,7 +13,7 @@ from lla_fusion_ros.datasets.folders import load_folders
 from lla_fusion_ros.datasets.gtsrb import load_gtsrb
 from lla_fusion_ros.datasets.mnist import load_fashion_mnist, load_mnist
 from lla_fusion_ros.datasets.types import TrackSet
-from lla_fusion_ros.errors import DatasetError, InputError
+from lla_fusion_ros.errors import DatasetError, InputError, unknown_name
 
 Progress = Callable[[int, int], None]  # tracks done, of how many
 
@@ -50,20 +50,27 @@ def dataset_names() -> tuple[str, ...]:
 
 
 def load_dataset(
-    name: str, root: str | Path | None = None, progress: Progress | None = None, **options: Any
+    name: str,
+    root: str | Path | None = None,
+    progress: Progress | None = None,
+    crop_size: int | None = None,
+    **options: Any,
 ) -> TrackSet:
     """Load a data set from the folder `root`; DatasetError says what was expected where.
 
-    `progress` hears how far a data set is that takes long because it is rendered.
+    `progress` hears how far a data set is that takes long because it is rendered. `crop_size` is the side of
+    the crops that will be cut: photographs are kept no larger than these need.
     """
     loader = _LOADERS.get(name)
     if loader is None:
-        raise DatasetError(f"data set '{name}' is unknown, expected one of {', '.join(_LOADERS)}")
+        raise DatasetError(unknown_name("data set", name, _LOADERS))
     known = _options_of(loader)
     unknown = sorted(set(options) - known)
     if unknown:
         raise InputError(
-            f"data set '{name}' has no option '{unknown[0]}'; it takes {', '.join(sorted(known)) or 'none'}"
+            f"data set '{name}': {unknown_name('option', unknown[0], sorted(known))}"
+            if known
+            else f"data set '{name}' takes no options, so none called '{unknown[0]}'"
         )
     if name in _NEED_NO_FOLDER:
         return loader(**options, progress=progress)
@@ -76,17 +83,23 @@ def load_dataset(
         raise DatasetError(
             f"folder '{folder}' of data set '{name}' does not exist (docs/train.md says where to get it)"
         )
+    if crop_size is not None and "crop_size" in inspect.signature(loader).parameters:
+        options["crop_size"] = crop_size
     return loader(folder, **options)
 
 
 def load_part_of_dataset(
-    name: str, root: str | Path | None = None, progress: Progress | None = None, **options: Any
+    name: str,
+    root: str | Path | None = None,
+    progress: Progress | None = None,
+    crop_size: int | None = None,
+    **options: Any,
 ) -> TrackSet:
     """`load_dataset` for scoring: the folder may hold some of the classes only; they keep their numbers."""
     if "partial" in _options_of(_LOADERS.get(name)):
         options = {"partial": True, **options}
-    return load_dataset(name, root, progress, **options)
+    return load_dataset(name, root, progress, crop_size, **options)
 
 
 def _options_of(loader: Callable[..., TrackSet] | None) -> set[str]:
-    return set(inspect.signature(loader).parameters) - {"root", "progress"} if loader else set()
+    return set(inspect.signature(loader).parameters) - {"root", "progress", "crop_size"} if loader else set()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from lla_fusion_ros.datasets.types import Track, TrackSet
 from lla_fusion_ros.errors import InputError
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,33 @@ def split_tracks(
     )
     whole = replace(trackset, class_names=names, mirrored=mirrored)
     return Splits(*(replace(whole, tracks=tuple(part)) for part in (*parts, outside)))
+
+
+def thinned(splits: Splits, train_images: int, tracks: int) -> Splits:
+    """The same split with less in it: training tracks with fewer frames, at most `tracks` tracks elsewhere.
+
+    Frames and tracks are picked evenly, so that every object stays in training and every class in proportion.
+    """
+    count = sum(len(track.frames) for track in splits.train.tracks)
+    step = max(count / train_images, 1.0)
+    frames = [
+        replace(track, frames=_evenly(track.frames, max(round(len(track.frames) / step), 1)))
+        for track in splits.train.tracks
+    ]
+    return Splits(
+        replace(splits.train, tracks=tuple(frames)),
+        *(
+            replace(part, tracks=_evenly(part.tracks, tracks))
+            for part in (splits.validation, splits.test, splits.outside)
+        ),
+    )
+
+
+def _evenly(items: tuple[Item, ...], count: int) -> tuple[Item, ...]:
+    """At most `count` of them, evenly picked."""
+    if len(items) <= count:
+        return items
+    return tuple(items[index * len(items) // count] for index in range(count))
 
 
 def recorded_split(trackset: TrackSet, record: Mapping[str, Any]) -> Splits:

@@ -47,6 +47,7 @@ class TrackSet:
         digest: SHA-256 over the images and labels, so that results name the data they come from.
         mirrored: for each class, the class that its mirror image shows, None where it shows none; training
             may mirror those. Empty: nothing is known of mirror images.
+        skipped: files that were left out because they cannot be read.
     """
 
     name: str
@@ -54,6 +55,7 @@ class TrackSet:
     tracks: tuple[Track, ...]
     digest: str
     mirrored: tuple[int | None, ...] = ()
+    skipped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

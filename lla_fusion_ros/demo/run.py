@@ -13,6 +13,7 @@ from threading import Thread
 from typing import IO
 
 from lla_fusion_ros.bags.reader import Bag
+from lla_fusion_ros.bags.writer import check_removable
 from lla_fusion_ros.bundle import load_bundle
 from lla_fusion_ros.demo.live import LiveState
 from lla_fusion_ros.demo.processes import DemoError, Processes
@@ -78,10 +79,15 @@ class Demo:
         return self._look_back(made)
 
     def _prepare(self) -> None:
-        """An earlier demo's outputs go; anything else in the folder stays."""
+        """An earlier demo's bags and logs go; anything else in the folder stays, whatever it is called."""
+        bags = [self._folder / name for name in (DRIVE, FUSED)]
+        for bag in bags:
+            check_removable(bag)
         self._folder.mkdir(parents=True, exist_ok=True)
-        for name in (DRIVE, FUSED, LOGS):
-            shutil.rmtree(self._folder / name, ignore_errors=True)
+        for bag in bags:
+            shutil.rmtree(bag, ignore_errors=True)
+        for log in (self._folder / LOGS).glob("*.log"):
+            log.unlink()
 
     def _start_nodes(self, processes: Processes, cameras: tuple[str, ...]) -> SimpleQueue[str]:
         names = "[" + ", ".join(cameras) + "]"

@@ -11,7 +11,9 @@ from lla_fusion_ros.fusion.along import pmf_along
 from lla_fusion_ros.fusion.base import Fuser, SumFuser
 from lla_fusion_ros.fusion.measure import MeasuredViews
 
-CHUNK = 50  # tracks at a time for fusers that keep a window: `wls` holds a factor per class and network
+# Tracks at a time. Of a view's numbers, fusers and warnings make dozens of arrays in double precision, and
+# `wls` holds a factor per class and network: some hundred megabytes for so many tracks.
+CHUNK = 50
 
 
 @dataclass(frozen=True, slots=True)

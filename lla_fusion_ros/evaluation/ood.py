@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from lla_fusion_ros.calibration import TrackViews
+from lla_fusion_ros.evaluation.fused import CHUNK
 from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.metrics import aupr, auroc, fpr95
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.warnings.model import SCORES, WarningModel, score_columns
-from lla_fusion_ros.warnings.sums import TrackSums
+from lla_fusion_ros.warnings.model import SCORES, WarningModel
+from lla_fusion_ros.warnings.scores import score_table, weak_posterior
+from lla_fusion_ros.warnings.state import Sums
 
 COMBINED = "combined"  # the logistic combination that raises the warning
 
@@ -22,16 +24,26 @@ def track_scores_after(
     model: WarningModel, posterior: EnsemblePosterior, tracks: TrackViews, lengths: Sequence[int]
 ) -> dict[int, dict[str, np.ndarray]]:
     """Every out-of-distribution score after L views, larger is stranger.   L -> score -> [tracks]"""
-    count, steps = tracks.logits.shape[:2]
-    each = TrackSums.one(flat_views(posterior, tracks.logits, tracks.features))
+    parts = [_scores_after(model, posterior, chunk, lengths) for chunk in tracks.chunks(CHUNK)]
+    return {
+        length: {name: np.concatenate([part[length][name] for part in parts]) for name in parts[0][length]}
+        for length in lengths
+    }
+
+
+def _scores_after(
+    model: WarningModel, posterior: EnsemblePosterior, tracks: TrackViews, lengths: Sequence[int]
+) -> dict[int, dict[str, np.ndarray]]:
+    steps = tracks.logits.shape[1]
+    weak = weak_posterior(posterior)
+    each = Sums.of(flat_views(posterior, tracks.logits, tracks.features))
     result = {}
     for length in lengths:
         used = np.arange(steps) < np.minimum(length, tracks.steps)[:, None]  # [tracks, steps]
-        sums = TrackSums(**{f.name: _sum_used(getattr(each, f.name), used) for f in fields(TrackSums)})
-        columns, _ = score_columns(model.space, posterior, sums.means())
+        sums = Sums(**{f.name: _sum_used(getattr(each, f.name), used) for f in fields(Sums)})
+        columns, _ = score_table(model.space, weak, sums.means())
         result[length] = {name: columns[:, i] for i, name in enumerate(SCORES) if name != "length"}
         result[length][COMBINED] = model.ood_score(columns)
-    assert all(len(scores[COMBINED]) == count for scores in result.values())
     return result
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,17 +10,24 @@ from typing import Any, Protocol
 import numpy as np
 
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.calibration import TrackViews, joined
+from lla_fusion_ros.calibration import TrackViews, stacked
 from lla_fusion_ros.calibration.scores import right_frames
 from lla_fusion_ros.datasets import REGIMES, Regime, TrackSet
-from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.errors import InputError, unknown_name
 from lla_fusion_ros.evaluation.bootstrap import Resamples, interval
 from lla_fusion_ros.evaluation.compare import comparisons
-from lla_fusion_ros.evaluation.fused import Fused, fuse_tracks
+from lla_fusion_ros.evaluation.fused import CHUNK, fuse_tracks
 from lla_fusion_ros.evaluation.ood import ood_record, track_scores_after
 from lla_fusion_ros.evaluation.outputs import network_outputs
-from lla_fusion_ros.evaluation.scores import OPPONENT, TrackScores, result_record, track_scores
+from lla_fusion_ros.evaluation.scores import (
+    OPPONENT,
+    TrackScores,
+    joined_scores,
+    result_record,
+    track_scores,
+)
 from lla_fusion_ros.evaluation.selection import Selection
+from lla_fusion_ros.evaluation.survivor import Survivor, surviving_track
 from lla_fusion_ros.evaluation.switch import switch_record
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views
@@ -60,19 +67,19 @@ class Options:
 
 @dataclass(slots=True)
 class Evaluation:
-    """Records for JSON, and what the figures need beyond them."""
+    """Records for JSON, and what the figures need beyond them: numbers per track, never per view."""
 
     results: list[dict[str, Any]] = field(default_factory=list)
     single_frame: list[dict[str, Any]] = field(default_factory=list)  # every frame alone, no fusion
     comparisons: list[dict[str, Any]] = field(default_factory=list)
     ood: list[dict[str, Any]] = field(default_factory=list)
     switch: list[dict[str, Any]] = field(default_factory=list)
-    pmfs: dict[Key, np.ndarray] = field(default_factory=dict)
-    labels: dict[str, np.ndarray] = field(default_factory=dict)  # regime -> of every pmf's row
+    scores: dict[Key, TrackScores] = field(default_factory=dict)
+    pmfs: dict[Key, np.ndarray] = field(default_factory=dict)  # of the default fuser and all networks only
+    labels: dict[str, np.ndarray] = field(default_factory=dict)  # regime -> of every track and draw
     strangeness: dict[tuple[str, str, int], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     # (score, regime, L) -> inside, outside
-    along: dict[tuple[str, str], Fused] = field(default_factory=dict)
-    # (fuser, regime) -> prediction after every frame, all networks; of `last` and the default only
+    survivors: dict[str, Survivor] = field(default_factory=dict)  # regime -> a mistake that fusion survives
 
 
 class Report(Protocol):
@@ -85,12 +92,15 @@ class Report(Protocol):
 def evaluate(
     bundle: Bundle, selection: Selection, options: Options, cache: Path, report: Report
 ) -> Evaluation:
-    """Score the bundle on the selection (METHOD 8)."""
+    """Score the bundle on the selection.
+
+    In memory at a time: what the networks say of all draws of one regime, and everything that is made of
+    it for CHUNK tracks; of the others only their scores.
+    """
     names = _chosen_fusers(options.fusers)
-    counts = _chosen_networks(bundle, options.networks)
+    panels = [_Panel(bundle, count, names) for count in _chosen_networks(bundle, options.networks)]
     longest = max(options.lengths)
     evaluation = Evaluation()
-    scores: dict[Key, TrackScores] = {}
     draws = Resamples.draw(len(selection.inside.tracks), options.resamples)
     for regime in options.regimes:
         inside, outside = (
@@ -99,29 +109,15 @@ def evaluate(
         )
         assert inside is not None  # a selection always has known tracks
         evaluation.labels[regime] = inside.label
-        for count in counts:
-            seen = _seen_by(bundle, inside, count)
-            evaluation.single_frame.append({"regime": regime, "C": count, **_single_frame(*seen, draws)})
-            for name, fused in _fuse_all(bundle, *seen, names, report, regime):
-                if count == bundle.networks and name in ("last", bundle.meta.default_fuser):
-                    evaluation.along[name, regime] = fused
-                for length in options.lengths:
-                    key = (name, regime, count, length)
-                    scores[key] = track_scores(fused, inside.label, length)
-                    evaluation.pmfs[key] = fused.after(length)
-        _ood(bundle, inside, outside, regime, counts, options, evaluation, report)
-    for (name, of_regime, count, length), own in scores.items():
-        opponent = None if name == OPPONENT else scores.get((OPPONENT, of_regime, count, length))
-        record = result_record(
-            own,
-            evaluation.pmfs[name, of_regime, count, length],
-            evaluation.labels[of_regime],
-            opponent,
-            draws,
-        )
+        for panel in panels:
+            _score_panel(panel, inside, regime, options.lengths, draws, evaluation, report)
+        _ood(bundle, inside, outside, regime, panels, options, evaluation, report)
+    for (name, of_regime, count, length), own in evaluation.scores.items():
+        opponent = None if name == OPPONENT else evaluation.scores.get((OPPONENT, of_regime, count, length))
+        record = result_record(own, opponent, draws)
         evaluation.results.append({"fuser": name, "regime": of_regime, "L": length, "C": count, **record})
     report.stage("comparisons")
-    evaluation.comparisons = comparisons(scores, draws)
+    evaluation.comparisons = comparisons(evaluation.scores, draws)
     return evaluation
 
 
@@ -137,45 +133,80 @@ def _drawn(
     """Every draw of a regime, one after the other, tracks in the same order; None without tracks."""
     if not tracks.tracks:
         return None
-    return joined(
-        [
-            network_outputs(bundle, tracks, regime, seed, longest, cache, report.crops, options.precision)
-            for seed in options.seeds(regime)
-        ]
+    seeds = options.seeds(regime)
+    drawn = (
+        network_outputs(bundle, tracks, regime, seed, longest, cache, report.crops, options.precision)
+        for seed in seeds
     )
+    return stacked(drawn, len(seeds))
 
 
-def _fuse_all(
-    bundle: Bundle,
+class _Panel:
+    """The first `count` networks of a bundle, and fusers with the numbers fitted for them."""
+
+    def __init__(self, bundle: Bundle, count: int, names: Sequence[str]) -> None:
+        posterior = bundle.posterior()
+        self.count = count
+        self.complete = count == bundle.networks
+        self.posterior = posterior if self.complete else posterior.select(range(count))
+        self.default = bundle.meta.default_fuser
+        made = {
+            name: make_fuser(name, self.posterior, fitted_values(bundle, name, count))
+            for name in dict.fromkeys((*names, self.default))
+        }
+        self.default_fuser = made[self.default]
+        self.fusers = {name: made[name] for name in names}
+
+    def chunks(self, tracks: TrackViews) -> Iterator[tuple[TrackViews, MeasuredViews]]:
+        """The tracks as these networks see them, CHUNK at a time, and all their views."""
+        for chunk in tracks.chunks(CHUNK):
+            seen = chunk if self.complete else chunk.select(range(self.count))
+            yield seen, flat_views(self.posterior, seen.logits, seen.features)
+
+
+def _score_panel(
+    panel: _Panel,
     tracks: TrackViews,
-    views: MeasuredViews,
-    names: Sequence[str],
-    report: Report,
     regime: str,
-) -> list[tuple[str, Fused]]:
-    count = tracks.networks
-    fused = []
-    for name in names:
-        report.stage(f"{regime}, {count} network{'s' * (count > 1)}, {name}")
-        fuser = make_fuser(name, views.posterior, fitted_values(bundle, name, count))
-        fused.append((name, fuse_tracks(fuser, tracks, views)))
-    return fused
+    lengths: Sequence[int],
+    draws: Resamples,
+    evaluation: Evaluation,
+    report: Report,
+) -> None:
+    """Scores of every fuser and length, and of every frame alone."""
+    right: list[np.ndarray] = []
+    scores: dict[Key, list[TrackScores]] = {}
+    pmfs: dict[Key, list[np.ndarray]] = {}
+    networks = f"{panel.count} network{'s' * (panel.count > 1)}"
+    for number, (chunk, views) in enumerate(panel.chunks(tracks)):
+        report.stage(f"{regime}, {networks}, track {number * CHUNK + 1} of {len(tracks)}")
+        right.append(right_frames(views.mean_pmf, chunk))
+        kept = {}
+        for name, fuser in panel.fusers.items():
+            fused = fuse_tracks(fuser, chunk, views)
+            if panel.complete and name in ("last", panel.default):
+                kept[name] = fused
+            for length in lengths:
+                key = (name, regime, panel.count, length)
+                scores.setdefault(key, []).append(track_scores(fused, chunk.label, length))
+                if panel.complete and name == panel.default:
+                    pmfs.setdefault(key, []).append(fused.after(length))
+        if "last" in kept and panel.default in kept:
+            found = surviving_track(kept["last"], kept[panel.default], chunk.label)
+            best = evaluation.survivors.get(regime)
+            if found is not None and (best is None or found.confidence > best.confidence):
+                evaluation.survivors[regime] = found
+    evaluation.scores |= {key: joined_scores(parts) for key, parts in scores.items()}
+    evaluation.pmfs |= {key: np.concatenate(parts) for key, parts in pmfs.items()}
+    record = _single_frame(np.concatenate(right).astype(float), tracks.steps, draws)
+    evaluation.single_frame.append({"regime": regime, "C": panel.count, **record})
 
 
-def _seen_by(bundle: Bundle, tracks: TrackViews, count: int) -> tuple[TrackViews, MeasuredViews]:
-    """The tracks as the first `count` networks see them, and all their views."""
-    posterior = bundle.posterior()
-    if count < bundle.networks:
-        posterior, tracks = posterior.select(range(count)), tracks.select(range(count))
-    return tracks, flat_views(posterior, tracks.logits, tracks.features)
-
-
-def _single_frame(tracks: TrackViews, views: MeasuredViews, draws: Resamples) -> dict[str, Any]:
-    """The accuracy of the networks on every frame alone, with its interval over tracks."""
-    right = right_frames(views.mean_pmf, tracks).astype(float)
+def _single_frame(right: np.ndarray, steps: np.ndarray, draws: Resamples) -> dict[str, Any]:
+    """The accuracy of the networks on every frame alone, with its interval over tracks.   both [tracks]"""
     return {
-        "accuracy": float(right.sum() / tracks.steps.sum()),
-        "accuracy_interval": interval(draws.means(right) / draws.means(tracks.steps.astype(float))),
+        "accuracy": float(right.sum() / steps.sum()),
+        "accuracy_interval": interval(draws.means(right) / draws.means(steps.astype(float))),
     }
 
 
@@ -192,7 +223,7 @@ def _ood(
     inside: TrackViews,
     outside: TrackViews | None,
     regime: str,
-    counts: Sequence[int],
+    panels: Sequence[_Panel],
     options: Options,
     evaluation: Evaluation,
     report: Report,
@@ -206,14 +237,11 @@ def _ood(
             evaluation.switch.append({"regime": regime, "C": bundle.networks, **record})
     if outside is None:
         return
-    for count in counts:
-        (_, known), (_, strange) = (
-            _fuse_all(bundle, *_seen_by(bundle, part, count), [bundle.meta.default_fuser], report, regime)[0]
-            for part in (inside, outside)
-        )
+    for panel in panels:
+        known, strange = (_entropies(panel, part, options.lengths) for part in (inside, outside))
         for length in options.lengths:
-            pair = entropy(known.after(length)), entropy(strange.after(length))
-            _keep(evaluation, FUSED_ENTROPY, regime, length, count, bundle.networks, pair)
+            pair = known[length], strange[length]
+            _keep(evaluation, FUSED_ENTROPY, regime, length, panel.count, bundle.networks, pair)
     if model is None:
         return
     known_scores = track_scores_after(model, posterior, inside, options.lengths)
@@ -222,6 +250,16 @@ def _ood(
         for score, values in known_scores[length].items():
             pair = values, strange_scores[length][score]
             _keep(evaluation, score, regime, length, bundle.networks, bundle.networks, pair)
+
+
+def _entropies(panel: _Panel, tracks: TrackViews, lengths: Sequence[int]) -> dict[int, np.ndarray]:
+    """Of the default fuser's pmf after L frames.   L -> [tracks]"""
+    found: dict[int, list[np.ndarray]] = {length: [] for length in lengths}
+    for chunk, views in panel.chunks(tracks):
+        fused = fuse_tracks(panel.default_fuser, chunk, views)
+        for length in lengths:
+            found[length].append(entropy(fused.after(length)))
+    return {length: np.concatenate(parts) for length, parts in found.items()}
 
 
 def _keep(
@@ -242,7 +280,7 @@ def _chosen_fusers(asked: Sequence[str]) -> list[str]:
     known = fusers()
     unknown = [name for name in asked if name not in known]
     if unknown:
-        raise InputError(f"there is no fuser '{unknown[0]}'; choose from {', '.join(known)}")
+        raise InputError(unknown_name("fuser", unknown[0], known))
     return list(asked or known)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from lla_fusion_ros.evaluation.bootstrap import Resamples, ece_if_calibrated, interval
 from lla_fusion_ros.evaluation.fused import Fused
-from lla_fusion_ros.metrics import LOWEST_PROBABILITY, ece, flips, frames_to_settle
+from lla_fusion_ros.metrics import LOWEST_PROBABILITY, ece_of, flips, frames_to_settle, reliability_table
 
 OPPONENT = "pool"  # every fuser is compared with it, pairwise on the same tracks
 
@@ -49,9 +49,14 @@ def _settled(shown: np.ndarray, label: int) -> float:
     return float(len(shown) + 1 if frame is None else frame)
 
 
-def result_record(
-    scores: TrackScores, pmf: np.ndarray, label: np.ndarray, opponent: TrackScores | None, draws: Resamples
-) -> dict[str, Any]:
+def joined_scores(parts: Sequence[TrackScores]) -> TrackScores:
+    """The scores of several groups of tracks, one after the other."""
+    return TrackScores(
+        **{f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(TrackScores)}
+    )
+
+
+def result_record(scores: TrackScores, opponent: TrackScores | None, draws: Resamples) -> dict[str, Any]:
     """The scores of one fuser, regime, L and C, with 95% intervals over tracks."""
     record: dict[str, Any] = {}
     for name, values in (
@@ -63,7 +68,7 @@ def result_record(
     ):
         record[name] = float(values.mean())
         record[f"{name}_interval"] = interval(draws.means(values))
-    record["ece"] = float(ece(pmf, label))
+    record["ece"] = ece_of(reliability_table(scores.confidence, scores.correct))
     record["ece_if_calibrated"] = ece_if_calibrated(scores.confidence, draws.counts.shape[1])
     record["ece_interval"] = interval(draws.ece(scores.confidence, scores.correct))
     if opponent is not None:

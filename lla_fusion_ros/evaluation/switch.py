@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from lla_fusion_ros.calibration import TrackViews
+from lla_fusion_ros.evaluation.fused import CHUNK
 from lla_fusion_ros.fusion.measure import measured
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.warnings.contradiction import evidence
 from lla_fusion_ros.warnings.model import WarningModel
-from lla_fusion_ros.warnings.monitor import Monitor
+from lla_fusion_ros.warnings.scores import contradiction_p_values
+from lla_fusion_ros.warnings.state import RecentViews
 
 SWITCH_AT = 15  # frames of the first object
 FALSE_ALARM = 0.01  # per track of 30 frames
@@ -26,21 +29,31 @@ def switch_record(
     bundle's threshold states FALSE_ALARM over all regimes of its validation tracks; `at_stated` is what a
     threshold would find that holds that rate on the tracks at hand, as a point of their ROC curve.
     """
-    long = tracks.take(np.flatnonzero(tracks.steps >= SWITCH_AT + 5))
-    partner = _partners(long.label, long.source, seed)
-    rows = np.flatnonzero(partner >= 0)
-    if len(rows) < 10:
+    long = np.flatnonzero(tracks.steps >= SWITCH_AT + 5)
+    partner = _partners(tracks.label[long], tracks.source[long], seed)
+    first, second = long[partner >= 0], long[partner[partner >= 0]]
+    if len(first) < 10:
         return None
-    plain = _consistency(model, posterior, long)
-    jumped = _consistency(model, posterior, _jumped(long.take(rows), long.take(partner[rows])))
+    plain = np.concatenate([_p_one_object(model, posterior, tracks.take(rows)) for rows in _chunks(long)])
+    jumped = np.concatenate(
+        [
+            _p_one_object(model, posterior, _jumped(tracks.take(before), tracks.take(after)))
+            for before, after in zip(_chunks(first), _chunks(second), strict=True)
+        ]
+    )
     lowest = plain.min(axis=1)
     return {
         **_detected(jumped, FALSE_ALARM),
         "false_alarm": float((lowest <= FALSE_ALARM).mean()),
         "stated_false_alarm": FALSE_ALARM,
         "at_stated": _detected(jumped, _threshold(lowest)),
-        "tracks": len(rows),
+        "tracks": len(first),
     }
+
+
+def _chunks(rows: np.ndarray) -> list[np.ndarray]:
+    """So many tracks at a time that their copies stay small."""
+    return [rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)]
 
 
 def _threshold(lowest: np.ndarray) -> float:
@@ -87,18 +100,18 @@ def _jumped(first: TrackViews, second: TrackViews) -> TrackViews:
     return replace(first, **joined, steps=second.steps)
 
 
-def _consistency(model: WarningModel, posterior: EnsemblePosterior, tracks: TrackViews) -> np.ndarray:
-    """The share of ordinary tracks with a stronger sign of a switch, after each frame, by the engine's own
-    monitor; 1 after a track has ended.
+def _p_one_object(model: WarningModel, posterior: EnsemblePosterior, tracks: TrackViews) -> np.ndarray:
+    """The p-value of a track showing one object, after each frame; 1 after a track has ended.
 
     [tracks, steps]
     """
     count, steps = tracks.logits.shape[:2]
-    monitor = Monitor(model, posterior)
-    state = monitor.initial(count)
-    consistency = np.ones((count, steps))
+    recent = RecentViews.zeros(count, posterior.classes, model.space.projection.shape[1])
+    p_values = np.ones((count, steps))
     for step in range(steps):
-        state = monitor.update(*state, measured(tracks.views_at(step), posterior), camera=0, stamp=step)
-        found = monitor.contradiction(state[1])[:, 0]
-        consistency[:, step] = np.where(step < tracks.steps, found, 1.0)
-    return consistency
+        views = measured(tracks.views_at(step), posterior)
+        projected = model.space.project(views.bounded_features)
+        recent = recent.pushed(evidence(views.mean_pmf), projected, camera=0, stamp=step)
+        found, _ = contradiction_p_values(model, recent)
+        p_values[:, step] = np.where(step < tracks.steps, found, 1.0)
+    return p_values

@@ -7,7 +7,7 @@ from importlib import import_module
 from inspect import isclass
 from pkgutil import iter_modules
 
-from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.errors import InputError, unknown_name
 from lla_fusion_ros.fusion.base import BaseFuser, Fuser, Values
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
@@ -32,5 +32,5 @@ def make_fuser(
     """The fuser of that name; `values` are its fitted numbers, `window` the views a windowed fuser keeps."""
     kinds = fusers()
     if name not in kinds:
-        raise InputError(f"there is no fuser '{name}'; choose one of {', '.join(kinds)}")
+        raise InputError(unknown_name("fuser", name, kinds))
     return kinds[name](posterior, values, window)  # type: ignore[return-value]

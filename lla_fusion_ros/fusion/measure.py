@@ -159,6 +159,21 @@ class MeasuredViews(Views):
         np.maximum(signs[:, 3] + self.entropy, 0.0, out=signs[:, 3])
         return signs
 
+    @property
+    def energy(self) -> np.ndarray:
+        """Of `signs`.  [t]"""
+        return self.signs[:, 1]
+
+    @property
+    def log_norm(self) -> np.ndarray:
+        """Of `signs`.  [t]"""
+        return self.signs[:, 2]
+
+    @property
+    def disagreement(self) -> np.ndarray:
+        """Of `signs`.  [t]"""
+        return self.signs[:, 3]
+
     @once
     def top(self) -> np.ndarray:
         """The most probable class of the mean pmf.  [t] int"""

@@ -10,7 +10,8 @@ from typing import Literal
 import cv2
 import numpy as np
 
-from lla_fusion_ros.bags.writer import BagWriter
+from lla_fusion_ros.bags.writer import BagWriter, check_removable
+from lla_fusion_ros.errors import BagError
 from lla_fusion_ros.makebag.scene import SceneFrame
 from lla_fusion_ros.replay.truth import Truth, TruthSpan, write_truth
 from lla_fusion_ros.wire import contract
@@ -44,13 +45,14 @@ def make_bag(
     overwrite: bool = False,
 ) -> MadeBag:
     """Write `folder` (a bag) and `folder.truth.json`; after Ctrl-C both hold what was made so far."""
-    truth_path = folder.with_name(folder.name + ".truth.json")
+    check_place(folder, overwrite)
+    truth_path = truth_beside(folder)
     spans: dict[str, list[TruthSpan]] = {}
     cameras: dict[str, None] = {}
     count = views = 0
     first = last = 0
-    try:
-        with BagWriter(folder, about={"data_set": data_set}, overwrite=overwrite) as writer:
+    with BagWriter(folder, about={"data_set": data_set}, overwrite=overwrite) as writer:
+        try:
             for frame in frames:
                 _write_frame(writer, frame, encoding)
                 _extend(spans, frame)
@@ -59,10 +61,27 @@ def make_bag(
                 last = frame.stamp
                 count += 1
                 views += len(frame.ids)
-    finally:
-        if folder.exists():
+        finally:
             write_truth(Truth(spans, data_set, class_names), truth_path)
     return MadeBag(folder, truth_path, count, views, len(spans), tuple(cameras), (last - first) / 1e9)
+
+
+def truth_beside(folder: Path) -> Path:
+    """Where the truth of a bag goes."""
+    return folder.with_name(folder.name + ".truth.json")
+
+
+def check_place(folder: Path, overwrite: bool) -> None:
+    """Refuse where a bag or a truth file would be lost."""
+    truth = truth_beside(folder)
+    if truth.is_dir():
+        raise BagError(f"'{truth}' is a folder, but the truth of bag '{folder}' goes there: name another bag")
+    if overwrite:
+        check_removable(folder)
+        return
+    for path in (folder, truth):
+        if path.exists():
+            raise BagError(f"'{path}' exists already: give another place or --overwrite")
 
 
 def _write_frame(writer: BagWriter, frame: SceneFrame, encoding: Encoding) -> None:

@@ -3,7 +3,6 @@
 Measured on one CPU core (channels last, 5 'road' networks of 24-48-96-96 channels, ms per call of
 1 / 20 / 120 crops): a Python loop over networks 1.82 / 13.9 / 78, grouped convolutions 1.30 / 13.0 / 85,
 torch.vmap 2.60 / 27.9 / 165. Hence grouped where the layers are known, else the loop; never vmap.
-`tools/measure_ensemble.py` measures it again, 8 bits among them.
 """
 
 from __future__ import annotations

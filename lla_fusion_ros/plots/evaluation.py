@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from lla_fusion_ros.evaluation.fused import Fused
 from lla_fusion_ros.evaluation.run import FUSED_ENTROPY, Evaluation
-from lla_fusion_ros.metrics import pr_curve, reliability, roc_curve
+from lla_fusion_ros.evaluation.scores import TrackScores
+from lla_fusion_ros.evaluation.survivor import Survivor
+from lla_fusion_ros.metrics import pr_curve, reliability_table, roc_curve
 from lla_fusion_ros.plots.style import COLOURS, INSIDE, OUTSIDE, figure
 
 DASHES = ("-", "--", ":")
@@ -66,13 +67,13 @@ def _line(
         axis.fill_between(lengths, low, high, color=colour, alpha=0.12, lw=0)
 
 
-def reliability_diagram(pmfs: dict[str, np.ndarray], label: np.ndarray, title: str, path: Path) -> None:
+def reliability_diagram(scores: dict[str, TrackScores], title: str, path: Path) -> None:
     """Accuracy against confidence in 15 bins; the diagonal is perfect calibration."""
     with figure(path, 1, 1, 4.2, 4.0) as axes:
         axis = axes[0, 0]
         axis.plot([0, 1], [0, 1], color="0.6", lw=1)
-        for index, (name, pmf) in enumerate(pmfs.items()):
-            bins = reliability(pmf, label)
+        for index, (name, own) in enumerate(scores.items()):
+            bins = reliability_table(own.confidence, own.correct)
             some = bins.count > 0
             axis.plot(
                 bins.confidence[some], bins.accuracy[some], marker="o", ms=3, lw=1.2,
@@ -123,9 +124,9 @@ def all_figures(evaluation: Evaluation, document: dict[str, Any], folder: Path) 
     names = [name for name in dict.fromkeys((default, *SHOWN)) if name in present] or sorted(present)
     against_length(document["results"], names, count, folder / "against-length.png")
     for regime in dict.fromkeys(record["regime"] for record in document["results"]):
-        pmfs = {name: evaluation.pmfs[name, regime, count, length] for name in names[:6]}
+        own = {name: evaluation.scores[name, regime, count, length] for name in names[:6]}
         title = f"{regime} tracks, L = {length}, C = {count}"
-        reliability_diagram(pmfs, evaluation.labels[regime], title, folder / f"reliability-{regime}.png")
+        reliability_diagram(own, title, folder / f"reliability-{regime}.png")
         scores = {
             score: pair for (score, of, after), pair in evaluation.strangeness.items()
             if of == regime and after == length
@@ -134,47 +135,24 @@ def all_figures(evaluation: Evaluation, document: dict[str, Any], folder: Path) 
             detection_curves(scores, title, folder / f"detection-{regime}.png")
             pair = scores[FUSED_ENTROPY]
             entropy_histograms({default: pair}, folder / f"entropy-{regime}.png", ("known", "unknown"))
-        if ("last", regime) in evaluation.along and (default, regime) in evaluation.along:
-            alone, fused = evaluation.along["last", regime], evaluation.along[default, regime]
-            labels = evaluation.labels[regime]
-            found = surviving_track(alone, fused, labels)
-            if found is not None:
-                survivor(alone, fused, labels, found, folder / f"survivor-{regime}.png")
+        if regime in evaluation.survivors:
+            survivor(evaluation.survivors[regime], folder / f"survivor-{regime}.png")
 
 
-def surviving_track(
-    alone: Fused, fused: Fused, labels: np.ndarray, sure: float = 0.9
-) -> tuple[int, int] | None:
-    """The track and frame with the most confident wrong frame after which fusion still shows the right class.
-
-    The frame must be wrong with a probability of `sure` or more, and fusion right there and up to the end.
-    """
-    wrong = alone.pmf.argmax(axis=2) != labels[:, None]
-    right = fused.pmf.argmax(axis=2) == labels[:, None]
-    steps = np.arange(alone.pmf.shape[1])
-    real = (steps >= 3) & (steps < alone.steps[:, None] - 1)  # something before it, and something after
-    kept = np.flip(np.logical_and.accumulate(np.flip(right | (steps >= alone.steps[:, None]), 1), axis=1), 1)
-    confidence = np.where(wrong & kept & real, alone.pmf.max(axis=2), 0.0)
-    if confidence.max() < sure:
-        return None
-    track = int(confidence.max(axis=1).argmax())
-    return track, int(confidence[track].argmax())
-
-
-def survivor(alone: Fused, fused: Fused, labels: np.ndarray, found: tuple[int, int], path: Path) -> None:
+def survivor(found: Survivor, path: Path) -> None:
     """Probability of the right and of the wrong class, frame by frame and fused."""
-    track, frame = found
-    steps = np.arange(1, alone.steps[track] + 1)
-    wrong = int(alone.pmf[track, frame].argmax())
+    frame, alone = found.frame, found.alone.pmf[0]
+    steps = np.arange(1, found.alone.steps[0] + 1)
+    wrong = int(alone[frame].argmax())
     with figure(path, 1, 1, 6.4, 3.2) as axes:
         axis = axes[0, 0]
-        for name, prediction, dash in (("each frame alone", alone, ":"), ("fused", fused, "-")):
-            pmf = prediction.pmf[track, : len(steps)]
-            axis.plot(steps, pmf[:, labels[track]], dash, color=COLOURS[2], label=f"right class, {name}")
+        for name, prediction, dash in (("each frame alone", found.alone, ":"), ("fused", found.fused, "-")):
+            pmf = prediction.pmf[0, : len(steps)]
+            axis.plot(steps, pmf[:, found.label], dash, color=COLOURS[2], label=f"right class, {name}")
             axis.plot(steps, pmf[:, wrong], dash, color=COLOURS[1], label=f"wrong class, {name}")
         axis.axvline(frame + 1, color="0.7", lw=6, alpha=0.5, zorder=0)
         axis.set(xlabel="frame", ylabel="probability", ylim=(-0.02, 1.02))
-        axis.set_title(f"frame {frame + 1} is wrong with probability {alone.pmf[track, frame].max():.2f}")
+        axis.set_title(f"frame {frame + 1} is wrong with probability {found.confidence:.2f}")
         axis.legend(
             fontsize=7, ncols=2, loc="center", bbox_to_anchor=(0.6, 0.55), frameon=True, framealpha=0.85
         )

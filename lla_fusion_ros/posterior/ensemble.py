@@ -96,8 +96,7 @@ class EnsemblePosterior:
     def _whitening(self) -> np.ndarray:
         """L_m^-1 of all classes side by side, so that one product whitens for every class.
 
-        [networks, features, classes * features]; measured faster than the packed quadratic form for 16 or
-        more crops, see torch_variance.py.
+        [networks, features, classes * features]
         """
         columns = self.inverse_factors().transpose(0, 3, 1, 2)
         return np.ascontiguousarray(columns).reshape(self.networks, self.features, -1)

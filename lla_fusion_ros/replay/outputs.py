@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from lla_fusion_ros.bags.describe import why_nothing_is_tracked
 from lla_fusion_ros.bags.reader import Bag
-from lla_fusion_ros.bags.topics import find_cameras, name_cameras
-from lla_fusion_ros.bags.writer import BagWriter
+from lla_fusion_ros.bags.topics import ViewTopics, find_cameras, name_cameras
+from lla_fusion_ros.bags.writer import BagWriter, check_removable
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.errors import BagError
+from lla_fusion_ros.errors import BagError, LlaFusionError
 from lla_fusion_ros.replay.run import ReplayOptions, ReplayResult, choose_input, replay
 from lla_fusion_ros.replay.scoring import ReplayScores, ScoreSink
-from lla_fusion_ros.replay.sinks import BagSink, CsvSink, Sink
+from lla_fusion_ros.replay.sinks import BagSink, CsvSink, Sink, writing
+from lla_fusion_ros.replay.track_table import TrackTable
 from lla_fusion_ros.replay.truth import read_truth
 from lla_fusion_ros.report.page import ReportInput, write_report
 from lla_fusion_ros.report.timeline import TimelineSink
@@ -31,6 +35,8 @@ class Wanted:
         views: also each camera's views and embeddings, so that the result can be fused again.
         compare: further fusers to score where a truth is given.
         cameras: NAME=IMAGE_TOPIC,DETECTIONS_TOPIC; empty: find them.
+        tracks: keep a record of every track and warning for `Outcome.tracks`.
+        unknown_classes: score even where the bundle does not know most classes of the truth.
     """
 
     bag: bool = True
@@ -42,6 +48,8 @@ class Wanted:
     cameras: Sequence[str] = ()
     overwrite: bool = False
     title: str = ""
+    tracks: bool = False
+    unknown_classes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +61,13 @@ class Outcome:
     notes: tuple[str, ...]
     files: tuple[Path, ...]
     fuser: str
+    tracks: TrackTable
 
 
 class OutputFolder:
     """The sinks that write a run into a folder; a `with` statement keeps them open, `finish` writes the rest.
+
+    A run that fails leaves the folder as it was, also where it was to overwrite earlier results.
 
     Args:
         source: what was fused, as the report calls it.
@@ -69,6 +80,8 @@ class OutputFolder:
         self._source = source
         self._stack = ExitStack()
         self._files: list[Path] = []
+        self._new_folders = [place for place in (folder, *folder.parents) if not place.exists()]
+        self._before: Path | None = None  # where earlier results wait until they are replaced
         self.fuser = options.fusion.fuser or bundle.meta.default_fuser
         self.truth = None if wanted.truth is None else read_truth(wanted.truth)
         self.timelines = TimelineSink(self.truth, options.fusion.track_id_scope)
@@ -77,31 +90,59 @@ class OutputFolder:
         self._scorer = (
             None
             if self.truth is None
-            else ScoreSink(self.truth, self._bundle, self._options.fusion, wanted.compare)
+            else ScoreSink(self.truth, bundle, options.fusion, wanted.compare, wanted.unknown_classes)
         )
+        self._tracks = TrackTable(bundle.class_names, options.fusion.track_id_scope)
         self.sinks: list[Sink] = []
 
     def __enter__(self) -> OutputFolder:
         try:
             self._open()
         except BaseException:
-            self._stack.close()
+            self._fail()
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._fail()
+            return
+        try:
+            self._stack.close()
+        except BaseException:
+            self._fail()
+            raise
+
+    def _fail(self) -> None:
+        """Remove what was begun, and put back what was there before."""
+        with suppress(LlaFusionError):  # a full disk also keeps files from being closed properly
+            self._stack.close()
+        for file in self._files:
+            if file.is_dir():
+                shutil.rmtree(file)
+            else:
+                file.unlink(missing_ok=True)
+        if self._before is not None:
+            for old in self._before.iterdir():
+                old.replace(self._folder / old.name)
+            self._before.rmdir()
+        for folder in self._new_folders:
+            with suppress(OSError):
+                folder.rmdir()
 
     def _open(self) -> None:
         wanted, folder = self._wanted, self._folder
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, is_wanted in ((TABLE, wanted.table), (REPORT, wanted.report)):
-            if is_wanted and (folder / name).exists() and not wanted.overwrite:
-                raise BagError(f"'{folder / name}' exists already: give another place or --overwrite")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BagError(
+                f"folder '{folder}' cannot be made: {error.strerror}; give another place with --out"
+            ) from error
+        self._set_aside()
         if wanted.bag:
             self._files.append(folder / FUSED_BAG)
             about = {"bundle": self._bundle.hash, "fuser": self.fuser, "source": self._source.name}
-            writer = self._stack.enter_context(BagWriter(self._files[-1], about, wanted.overwrite))
+            writer = self._stack.enter_context(BagWriter(self._files[-1], about))
             self.sinks.append(BagSink(writer, self._bundle, wanted.views))
         if wanted.table:
             self._files.append(folder / TABLE)
@@ -110,33 +151,63 @@ class OutputFolder:
             self.sinks.append(self.timelines)
         if self._scorer is not None:
             self.sinks.append(self._scorer)
+        if wanted.tracks:
+            self.sinks.append(self._tracks)
+
+    def _set_aside(self) -> None:
+        """Earlier results under the names of what will be written; without leave to overwrite, a refusal."""
+        wanted = self._wanted
+        parts = {FUSED_BAG: wanted.bag, TABLE: wanted.table, REPORT: wanted.report, SCORES: wanted.truth}
+        old = [self._folder / name for name, is_wanted in parts.items() if is_wanted]
+        old = [place for place in old if place.exists()]
+        if not old:
+            return
+        if not wanted.overwrite:
+            raise BagError(f"'{old[0]}' exists already: give another place or --overwrite")
+        if old[0].name == FUSED_BAG:
+            check_removable(old[0])
+        with writing(self._folder):
+            self._before = Path(tempfile.mkdtemp(prefix=".before_replay_", dir=self._folder))
+            for place in old:
+                place.replace(self._before / place.name)
 
     def finish(self, result: ReplayResult, notes: Sequence[str]) -> Outcome:
         """Scores and report; call it when the `with` block is over."""
         every = (*notes, *_losses(result))
-        scores = self._scorer.scores() if self._scorer is not None and result.views else None
-        if scores is not None:
-            self._files.append(self._folder / SCORES)
-            self._files[-1].write_text(json.dumps(scores.as_dict(), indent=1) + "\n")
-        if self._wanted.report:
-            self._files.insert(0, self._folder / REPORT)
-            write_report(self._report(result, scores, every), self._files[0])
-        return Outcome(result, scores, every, tuple(self._files), self.fuser)
+        try:
+            scores = self._scorer.scores() if self._scorer is not None and result.views else None
+            if scores is not None:
+                self._files.append(self._folder / SCORES)
+                with writing(self._files[-1]):
+                    self._files[-1].write_text(json.dumps(scores.as_dict(), indent=1) + "\n")
+            if self._wanted.report:
+                self._files.insert(0, self._folder / REPORT)
+                with writing(self._files[0]):
+                    write_report(self._report(result, scores, every), self._files[0])
+        except LlaFusionError:
+            self._fail()
+            raise
+        if self._before is not None:
+            shutil.rmtree(self._before, ignore_errors=True)
+        return Outcome(result, scores, every, tuple(self._files), self.fuser, self._tracks)
 
     def _report(self, result: ReplayResult, scores: ReplayScores | None, notes: Sequence[str]) -> ReportInput:
         tracks = len(self.timelines.tracks) + self.timelines.forgotten
         warned = sum(bool(track.reasons) for track in self.timelines.tracks.values())
+        cameras = ", ".join(result.cameras)
+        if len(cameras) > 30:  # longer names do not fit the tile
+            cameras = f"{len(result.cameras)} cameras"
         facts = {
             "tracks": f"{tracks}",
             "tracks warned of": f"{warned}",
-            "views of " + ", ".join(result.cameras): f"{result.views}",
+            f"views of {cameras}": f"{result.views}",
             "recorded": f"{result.recorded:.1f} s",
         }
         if result.used == "images" and result.seconds > 0 and result.recorded > 0:
             facts["faster than real time"] = f"{result.recorded / result.seconds:.1f}×"
         return ReportInput(
             title=self._wanted.title or f"Fused classes of {self._source.name}",
-            subtitle=f"fused by {self.fuser} from {result.used}",
+            subtitle=f"fused by {self.fuser} from {result.used} · model {bundle_line(self._bundle)}",
             class_names=self._bundle.class_names,
             timelines=self.timelines,
             fuser=self.fuser,
@@ -166,11 +237,25 @@ def replay_to_folder(
     with Bag(path) as bag:
         named = list(wanted.cameras)
         wiring = name_cameras(bag.summary, named) if named else find_cameras(bag.summary)
-        choose_input(wiring, options.use)  # refuses before anything is written
+        cameras = choose_input(wiring, options.use)  # refuses before anything is written
+        boxes = [each.views if isinstance(each, ViewTopics) else each.detections for each in cameras]
+        if reason := why_nothing_is_tracked(bag, boxes):
+            raise BagError(f"the bag cannot be fused: {reason}")
         heard = None if progress is None else _with_bag(progress, bag)
         with OutputFolder(folder, bundle, options, wanted, path) as outputs:
             result = replay(bag, wiring, bundle, options, outputs.sinks, heard)
+            if not result.views and not result.interrupted:
+                raise BagError(_why_nothing(bag, options, result))
         return outputs.finish(result, (*bag.notes, *wiring.missing))
+
+
+def bundle_line(bundle: Bundle) -> str:
+    """The model in a few words: which file, what it knows, its hash."""
+    data = bundle.meta.dataset.get("name")
+    return (
+        f"{Path(bundle.source).stem} ({bundle.classes} classes{f' of {data}' if data else ''}, "
+        f"{bundle.networks} networks, {bundle.hash[:12] or 'not saved'})"
+    )
 
 
 def bundle_card(bundle: Bundle) -> dict[str, object]:
@@ -189,6 +274,18 @@ def bundle_card(bundle: Bundle) -> dict[str, object]:
         "fuser scalars": meta.fusers.get(meta.default_fuser, {}),
         "package": meta.package_version,
     }
+
+
+def _why_nothing(bag: Bag, options: ReplayOptions, result: ReplayResult) -> str:
+    """The bag has cameras and tracked boxes, and still no view came out."""
+    if options.start >= bag.summary.duration:
+        return f"--start {options.start:g} skips the whole bag, which lasts {bag.summary.duration:.1f} s"
+    if result.frames:
+        return f"nothing of the bag was fused: {'; '.join(_losses(result)) or 'no frame lists an object'}"
+    return (
+        "nothing of the bag was fused: no image has the stamp of a detection; --set sync_tolerance=S "
+        f"pairs stamps that differ by up to S seconds (now {options.stream.sync_tolerance:g})"
+    )
 
 
 def _losses(result: ReplayResult) -> list[str]:

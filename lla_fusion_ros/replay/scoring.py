@@ -20,7 +20,7 @@ from lla_fusion_ros.stream.frames import FusedFrame
 from lla_fusion_ros.stream.fuse import FuseStage
 from lla_fusion_ros.stream.outputs import view_pmf
 from lla_fusion_ros.stream.tally import Tally
-from lla_fusion_ros.warnings.verdict import IDENTITY_SWITCH, OUT_OF_DISTRIBUTION, REASONS
+from lla_fusion_ros.warnings.result import IDENTITY_SWITCH, OUT_OF_DISTRIBUTION, REASONS
 
 SINGLE_FRAME = "single frame"
 _SWITCH_SEEN_WITHIN = 10  # views of the track after the id has moved
@@ -120,17 +120,41 @@ class _Column:
         return np.stack([np.asarray(self.truth), np.asarray(self.rival)], axis=1)
 
 
+def _check_classes(truth: Truth, bundle: Bundle, unknown_classes: bool) -> None:
+    """Scores of a model on classes it was not made for look plausible and mean nothing."""
+    named = {span.class_name for spans in truth.tracks.values() for span in spans if span.class_name}
+    known = named & set(bundle.class_names)
+    if known and (unknown_classes or 2 * len(known) >= len(named)):
+        return
+    if not named:
+        raise InputError("the truth file names no class: there is nothing to score")
+    strange = sorted(named - known)
+    listed = ", ".join(f"'{name[:60]}'" for name in strange[:3]) + (", …" if len(strange) > 3 else "")
+    raise InputError(
+        f"the model '{bundle.source}' knows {len(known)} of the {len(named)} classes in the truth file "
+        f"(not {listed}): give the model of these classes with --bundle"
+        + (", or --unknown-classes to count the others as unknown objects" if known else "")
+    )
+
+
 class ScoreSink:
-    """Takes every fused frame; runs the other fusers on the same views."""
+    """Takes every fused frame; runs the other fusers on the same views.
+
+    Args:
+        unknown_classes: accept a truth most of whose classes the bundle does not know.
+    """
 
     def __init__(
-        self, truth: Truth, bundle: Bundle, settings: FusionSettings, compare: Sequence[str] = ()
+        self,
+        truth: Truth,
+        bundle: Bundle,
+        settings: FusionSettings,
+        compare: Sequence[str] = (),
+        unknown_classes: bool = False,
     ) -> None:
         self._truth = truth
         self._numbers = {name: index for index, name in enumerate(bundle.class_names)}
-        named = {span.class_name for spans in truth.tracks.values() for span in spans}
-        if not named & self._numbers.keys():
-            raise InputError("the truth file names none of the bundle's classes: they do not belong together")
+        _check_classes(truth, bundle, unknown_classes)
         self.used = settings.fuser or bundle.meta.default_fuser
         self._others = {
             name: FuseStage(FusionEngine(bundle, replace(settings, fuser=name)), Tally())

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
 from lla_fusion_ros.bags.writer import BagWriter
 from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.errors import BagError
 from lla_fusion_ros.stream.frames import FusedFrame
 from lla_fusion_ros.stream.outputs import (
     Outgoing,
@@ -17,6 +20,7 @@ from lla_fusion_ros.stream.outputs import (
     view_messages,
     view_pmf,
 )
+from lla_fusion_ros.warnings.result import P_VALUE_NAMES
 from lla_fusion_ros.wire import contract
 
 
@@ -57,6 +61,27 @@ class BagSink:
         self._writer.write(topic, time, message.data)
 
 
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """A full disk or a read-only folder is a sentence, not a traceback."""
+    try:
+        yield
+    except OSError as error:
+        raise BagError(f"'{path}' cannot be written: {error.strerror}") from error
+
+
+def cell(name: str) -> str:
+    """A name from outside as a cell that no spreadsheet runs as a formula; numbers stay as they are."""
+    text = name.encode("utf8", "backslashreplace").decode()
+    if not text.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return "'" + text
+    return text
+
+
 CSV_COLUMNS = (
     "stamp",
     "camera",
@@ -69,9 +94,7 @@ CSV_COLUMNS = (
     "normalised_entropy",
     "mutual_information",
     "ood_score",
-    "familiarity",
-    "consistency",
-    "agreement",
+    *P_VALUE_NAMES,
     "views",
     "level",
     "reasons",
@@ -90,15 +113,21 @@ class CsvSink:
         self._names = class_names
 
     def __enter__(self) -> CsvSink:
-        self._file = self._path.open("w", newline="")
-        self._rows = csv.writer(self._file)
-        self._rows.writerow(CSV_COLUMNS)
+        with writing(self._path):
+            self._file = self._path.open("w", newline="", encoding="utf8")
+            self._rows = csv.writer(self._file)
+            self._rows.writerow(CSV_COLUMNS)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        with writing(self._path):
+            self._file.close()
 
     def take(self, time: int, fused: FusedFrame) -> None:
+        with writing(self._path):
+            self._write_rows(fused)
+
+    def _write_rows(self, fused: FusedFrame) -> None:
         frame, result = fused.frame, fused.result
         singles = view_pmf(frame)[result.kept]
         seconds, nanoseconds = divmod(frame.header.stamp, 10**9)
@@ -108,19 +137,17 @@ class CsvSink:
             self._rows.writerow(
                 (
                     f"{seconds}.{nanoseconds:09d}",
-                    frame.camera,
-                    result.ids[row].encode("utf8", "backslashreplace").decode(),
-                    self._names[top],
+                    cell(frame.camera),
+                    cell(result.ids[row]),
+                    cell(self._names[top]),
                     f"{singles[row, top]:.6f}",
-                    self._names[verdict.top],
+                    cell(self._names[verdict.top]),
                     f"{verdict.probability:.6f}",
                     f"{verdict.entropy:.6f}",
                     f"{verdict.normalised_entropy:.6f}",
                     f"{verdict.mutual_information:.6g}",
                     f"{verdict.ood_score:.6g}",
-                    f"{verdict.familiarity:.6g}",
-                    f"{verdict.consistency:.6g}",
-                    f"{verdict.agreement:.6g}",
+                    *(f"{p:.6g}" for p in verdict.p_values.values()),
                     sum(verdict.views.values()),
                     verdict.level.name,
                     " ".join(verdict.reasons),

@@ -73,6 +73,8 @@ def read_truth(path: Path) -> Truth:
         document = json.loads(path.read_text())
     except OSError as error:
         raise InputError(f"truth file '{path}' cannot be read: {error.strerror}") from error
+    except RecursionError:
+        raise InputError(f"truth file '{path}' is nested too deeply to be one") from None
     except ValueError as error:
         raise InputError(f"truth file '{path}' is not JSON: {error}") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
@@ -85,7 +87,9 @@ def read_truth(path: Path) -> Truth:
                 for span in spans
             ]
             tracks[str(name)] = tuple(sorted(read, key=lambda span: span.since))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(f"truth file '{path}': track entries are malformed ({error!r})") from error
     names = document.get("class_names", [])
+    if not isinstance(names, list):
+        raise InputError(f"truth file '{path}': \"class_names\" is {str(names)[:60]!r}, not a list of names")
     return Truth(tracks, str(document.get("data_set", "")), tuple(map(str, names)))

@@ -54,15 +54,19 @@ class ReportInput:
 
 def write_report(report: ReportInput, path: Path) -> None:
     """Write the page; a half-written one never lies at its place."""
+    page = report_html(report)
     part = path.with_suffix(".part")
-    part.write_text(report_html(report), encoding="utf8", errors="backslashreplace")  # ids may be any bytes
-    part.replace(path)
+    try:
+        part.write_text(page, encoding="utf8", errors="backslashreplace")  # ids may be any bytes
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def report_html(report: ReportInput) -> str:
     tracks = sorted(report.timelines.tracks.values(), key=lambda track: track.interest, reverse=True)
     tracks = [track for track in tracks if track.points]
-    cards = sorted(tracks[:MOST_CARDS], key=lambda track: track.points[0].stamp)
+    cards = sorted(tracks[:MOST_CARDS], key=lambda track: (track.points[0].stamp, track.id))
     first, last = report.timelines.first or 0, report.timelines.last
     body = [
         f"<h1>{escape(report.title)}</h1><p class='soft'>{escape(report.subtitle)}</p>",
@@ -97,13 +101,18 @@ def _tiles(report: ReportInput) -> str:
     if report.scores is not None:
         single, fused = report.scores.of(SINGLE_FRAME), report.scores.of(report.fuser)
         warnings = report.scores.warnings
+        css, worse = _against_single(fused.accuracy - single.accuracy)
         tiles.append(
-            ("good", f"{single.accuracy:.1%} → {fused.accuracy:.1%}", "accuracy, single frame → fused")
+            (css, f"{single.accuracy:.1%} → {fused.accuracy:.1%}", f"accuracy, single frame → fused{worse}")
         )
-        tiles.append(("", f"{single.nll:.2f} → {fused.nll:.2f}", "NLL, single frame → fused"))
+        css, worse = _against_single(single.nll - fused.nll)
+        tiles.append((css, f"{single.nll:.2f} → {fused.nll:.2f}", f"NLL, single frame → fused{worse}"))
         events = warnings.outside + warnings.switches
-        css = "bad" if warnings.missed else "good"
-        tiles.append((css, f"{warnings.raised} of {events}", "unknown objects and switches found"))
+        if events:
+            css = "bad" if warnings.missed else "good"
+            tiles.append((css, f"{warnings.raised} of {events}", "unknown objects and switches found"))
+        else:
+            tiles.append(("", "none", "unknown objects or switches in the truth"))
         tiles.append(("", f"{warnings.false_alarms} of {warnings.inside}", "false alarms, in tracks"))
     tiles += [("", value, label) for label, value in report.facts.items()]
     return (
@@ -116,15 +125,22 @@ def _tiles(report: ReportInput) -> str:
     )
 
 
+def _against_single(gain: float) -> tuple[str, str]:
+    """How a number that fusion should raise looks, and what is said where it did the contrary."""
+    return ("bad", ": worse") if gain < 0 else ("good", "")
+
+
 def _scores(report: ReportInput) -> str:
     assert report.scores is not None
+    single = report.scores.of(SINGLE_FRAME)
     rows = []
     for each in report.scores.fusers:
         css = "used" if each.fuser == report.fuser else ""
         auroc = "–" if each.auroc is None else f"{each.auroc:.3f}"
         rows.append(
-            f"<tr class='{css}'><td>{escape(each.fuser)}</td><td>{each.accuracy:.3f}</td>"
-            f"<td>{each.nll:.3f}</td><td>{each.ece:.3f}</td><td>{auroc}</td><td>{each.last_accuracy:.3f}</td></tr>"
+            f"<tr class='{css}'><td>{escape(each.fuser)}</td>{_score(each.accuracy, single.accuracy)}"
+            f"{_score(each.nll, single.nll, less=True)}{_score(each.ece, single.ece, less=True)}"
+            f"<td>{auroc}</td>{_score(each.last_accuracy, single.last_accuracy)}</tr>"
         )
     warnings = report.scores.warnings
     figures = "".join(
@@ -141,8 +157,16 @@ def _scores(report: ReportInput) -> str:
         "<th>accuracy</th><th>NLL</th><th>ECE</th><th>AUROC</th><th>last accuracy</th></tr>"
         f"{''.join(rows)}</table></div><p class='about'>Over {report.scores.fusers[0].views} views of known "
         f"objects; AUROC of the entropy for telling unknown objects from known ones.{model} "
-        f"Last accuracy: of each track its last shown class.</p><div class='figures'>{figures}</div></div>"
+        "Last accuracy: of each track its last shown class. ▾: worse than single frames.</p>"
+        f"<div class='figures'>{figures}</div></div>"
     )
+
+
+def _score(value: float, single: float, less: bool = False) -> str:
+    """A cell of the table, marked where the number is worse than that of single frames."""
+    if value <= single if less else value >= single:
+        return f"<td>{value:.3f}</td>"
+    return f"<td class='worse' title='worse than single frames'>{value:.3f} ▾</td>"
 
 
 def _how_to_read(report: ReportInput) -> str:

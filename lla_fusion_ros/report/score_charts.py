@@ -9,10 +9,11 @@ import numpy as np
 
 from lla_fusion_ros.metrics import Reliability
 from lla_fusion_ros.report import svg
-from lla_fusion_ros.report.timeline import Timeline
+from lla_fusion_ros.report.timeline import Point, Timeline
 
 _SIDE, _PAD, _TOP = 190.0, 34.0, 14.0
 ROW = 13.0
+LONGEST_NAME = 48  # letters beside the bars; a UUID has 36
 
 
 def reliability_svg(table: Reliability, title: str, ece: float) -> str:
@@ -37,6 +38,7 @@ def reliability_svg(table: Reliability, title: str, ece: float) -> str:
         parts.append(svg.text(_PAD + _SIDE * share, _SIDE + _TOP + 14, f"{share:g}", "axis", "middle"))
         parts.append(svg.text(_PAD - 5, _TOP + 4 + _SIDE * (1 - share), f"{share:g}", "axis", "end"))
     parts.append(svg.text(_PAD + _SIDE / 2, _SIDE + _TOP + 26, "said", "axis", "middle"))
+    parts.append(svg.text(_PAD - 5, _TOP + 4 + _SIDE / 4, "right", "axis", "end"))
     width = _PAD + _SIDE + 16
     return (
         f'<figure class="reliability"><svg viewBox="0 0 {width:g} {_SIDE + _TOP + 32:g}" role="img" '
@@ -47,17 +49,21 @@ def reliability_svg(table: Reliability, title: str, ece: float) -> str:
 
 def overview_svg(tracks: Sequence[Timeline], first: int, last: int) -> str:
     """All tracks as bars over the recording, in the colour of the fused class; warned parts are marked."""
-    width, left = 760.0, 62.0
+    width = 760.0
+    names = [_fitting(track.id) for track in tracks]
+    left = max([62.0, *(svg.text_width(name) + 10 for name in names)])
     span = max((last - first) / 1e9, 1e-9)
     scale = (width - left - 10) / span
     parts = []
-    for row, track in enumerate(tracks):
+    for row, (track, name) in enumerate(zip(tracks, names, strict=True)):
         y = row * ROW
-        name = track.id if len(track.id) <= 9 else track.id[:8] + "…"
-        body = [svg.text(left - 6, y + ROW - 3, name, "axis", "end")]
+        body = [
+            f"<title>{escape(track.id)}</title>",
+            svg.text(left - 6, y + ROW - 3, name, "axis", "end"),
+        ]
         points = sorted(track.points, key=lambda point: point.stamp)
         starts = [(point.stamp - first) / 1e9 for point in points]
-        usual = float(np.median(np.diff(starts))) if len(starts) > 1 else 0.1
+        usual = _usual_gap(points)
         for (begin, end, top), bad in _runs(points, starts, usual):
             fill = f'fill="{svg.class_colour(top)}"'
             x, length = left + begin * scale, (end - begin) * scale
@@ -80,6 +86,22 @@ def overview_svg(tracks: Sequence[Timeline], first: int, last: int) -> str:
 def anchor(track: Timeline) -> str:
     """The id of a track's card in the page."""
     return "track-" + "".join(c if c.isascii() and c.isalnum() else f"_{ord(c):x}" for c in track.id)
+
+
+def _fitting(name: str) -> str:
+    """The whole name, unless it would leave the bars no room: then its beginning and its end."""
+    half = LONGEST_NAME // 2
+    return name if len(name) <= LONGEST_NAME else f"{name[: half - 1]}…{name[-half:]}"
+
+
+def _usual_gap(points: Sequence[Point]) -> float:
+    """Seconds between two views by the same camera: those of different cameras may share their stamps."""
+    gaps: list[np.ndarray] = []
+    for camera in {point.camera for point in points}:
+        gaps.append(np.diff([point.stamp for point in points if point.camera == camera]) / 1e9)
+    every = np.concatenate(gaps) if gaps else np.zeros(0)
+    every = every[every > 0]
+    return float(np.median(every)) if len(every) else 0.1
 
 
 def _runs(points: Sequence, starts: list[float], usual: float) -> list[tuple[tuple[float, float, int], bool]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
+from unicodedata import east_asian_width
 
 import numpy as np
 
@@ -42,6 +43,11 @@ def text(x: float, y: float, words: str, css: str = "", anchor: str = "start") -
     return (
         f'<text x="{number(x)}" y="{number(y)}" class="{css}" text-anchor="{anchor}">{escape(words)}</text>'
     )
+
+
+def text_width(words: str) -> float:
+    """About how wide the words are in an axis label; letters of Asian scripts take twice the room."""
+    return sum(12.0 if east_asian_width(letter) in "WF" else 6.4 for letter in words)
 
 
 def rect(x: float, y: float, width: float, height: float, attributes: str) -> str:

@@ -8,13 +8,13 @@ import cv2
 import numpy as np
 
 from lla_fusion_ros.crops import Pixels, cut_crops
+from lla_fusion_ros.replay.track_table import reasons_of
 from lla_fusion_ros.replay.truth import Truth
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.outputs import view_pmf
-from lla_fusion_ros.warnings.verdict import IDENTITY_SWITCH, REASONS
 
-MOST_POINTS = 480  # per track; beyond that every second one goes
-MOST_THUMBNAILS = 10
+MOST_POINTS = 480  # per track; beyond that every second one of each camera goes
+MOST_THUMBNAILS = 10  # per track and camera
 MOST_TRACKS = 400
 THUMBNAIL = 56  # pixels
 _MARGIN = 0.12
@@ -48,6 +48,7 @@ class Timeline:
     Attributes:
         id: what the report calls it; track_id: what the tracker calls it.
         views, flips, single_flips: over all views, also those not kept as points.
+        seen: views by camera; points and thumbnails are thinned out of each camera's views alike.
         reasons: every warning the track ever had.
         warned_views: how many views it was warned for.
     """
@@ -57,12 +58,13 @@ class Timeline:
     points: list[Point] = field(default_factory=list)
     thumbnails: list[Thumbnail] = field(default_factory=list)
     views: int = 0
+    seen: dict[str, int] = field(default_factory=dict)
     flips: int = 0
     single_flips: int = 0
     warned_views: int = 0
     reasons: dict[str, int] = field(default_factory=dict)
     stride: int = 1
-    thumbnail_stride: int = 1
+    thumbnail_stride: dict[str, int] = field(default_factory=dict)
     last_top: int = -1
     last_single: int = -1
 
@@ -93,15 +95,11 @@ class TimelineSink:
         self.cameras[frame.camera] = self.cameras.get(frame.camera, 0) + 1
         self.views += len(result.kept)
         singles = view_pmf(frame)[result.kept]
-        restarted = {key.id for key in result.restarted}
+        warned = reasons_of(fused)
         wanted: list[tuple[Timeline, int]] = []
         for row, track in enumerate(result.ids):
             timeline = self._timeline(track, "" if self._scope == "global" else f"{frame.camera} ")
-            reasons = tuple(
-                reason for reason, on in zip(REASONS, result.verdicts.raised[row], strict=True) if on
-            )
-            if track in restarted and IDENTITY_SWITCH not in reasons:
-                reasons += (IDENTITY_SWITCH,)
+            reasons = warned[row]
             single = int(singles[row].argmax())
             entropy = float(result.verdicts.entropy[row] / np.log(max(result.pmf.shape[1], 2)))
             point = Point(
@@ -115,7 +113,8 @@ class TimelineSink:
                 reasons,
             )
             _extend(timeline, point)
-            if frame.pixels is not None and (timeline.views - 1) % timeline.thumbnail_stride == 0:
+            stride = timeline.thumbnail_stride.setdefault(frame.camera, 1)
+            if frame.pixels is not None and (timeline.seen[frame.camera] - 1) % stride == 0:
                 wanted.append((timeline, result.kept[row]))
         if wanted and frame.pixels is not None:
             self._picture(frame, frame.pixels, wanted)
@@ -137,9 +136,11 @@ class TimelineSink:
             bgr = np.ascontiguousarray(crop[..., ::-1])
             jpeg = cv2.imencode(".jpg", bgr, [cv2.IMWRITE_JPEG_QUALITY, 78])[1].tobytes()
             timeline.thumbnails.append(Thumbnail(frame.header.stamp, frame.camera, jpeg))
-            if len(timeline.thumbnails) > MOST_THUMBNAILS:
-                timeline.thumbnails = timeline.thumbnails[::2]
-                timeline.thumbnail_stride *= 2
+            own = [each for each in timeline.thumbnails if each.camera == frame.camera]
+            if len(own) > MOST_THUMBNAILS:
+                others = [each for each in timeline.thumbnails if each.camera != frame.camera]
+                timeline.thumbnails = others + own[::2]
+                timeline.thumbnail_stride[frame.camera] *= 2
 
 
 def _extend(timeline: Timeline, point: Point) -> None:
@@ -152,9 +153,22 @@ def _extend(timeline: Timeline, point: Point) -> None:
         timeline.reasons[reason] = timeline.reasons.get(reason, 0) + 1
     timeline.warned_views += point.level > 0
     # a warning is never thinned out of the picture
-    if timeline.views % timeline.stride == 0 or point.level > 0:
+    seen = timeline.seen.get(point.camera, 0)
+    if seen % timeline.stride == 0 or point.level > 0:
         timeline.points.append(point)
     timeline.views += 1
+    timeline.seen[point.camera] = seen + 1
     if len(timeline.points) > MOST_POINTS:
-        timeline.points = timeline.points[::2]
+        timeline.points = _every_second(timeline.points)
         timeline.stride *= 2
+
+
+def _every_second(points: list[Point]) -> list[Point]:
+    """Of each camera: cameras that take turns would else lose all points but those of one."""
+    count: dict[str, int] = {}
+    kept = []
+    for point in points:
+        count[point.camera] = count.get(point.camera, 0) + 1
+        if count[point.camera] % 2:
+            kept.append(point)
+    return kept

@@ -11,9 +11,10 @@ import numpy as np
 
 from lla_fusion_ros.replay.truth import Truth
 from lla_fusion_ros.report import svg
-from lla_fusion_ros.report.timeline import Point, Timeline
+from lla_fusion_ros.report.timeline import Point, Thumbnail, Timeline
 
-WIDTH, LEFT, RIGHT = 760.0, 62.0, 10.0
+WIDTH, RIGHT = 760.0, 16.0
+LEAST_LEFT = 62.0
 STRIP, STRIP_GAP = 15.0, 3.0
 AREA, ENTROPY, GAP = 108.0, 46.0, 14.0
 PICTURE = 40.0
@@ -23,14 +24,15 @@ OTHER = "var(--other)"
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Seconds of the recording to x."""
+    """Seconds of the recording to x; labels stand on the left of it."""
 
     start: float
     stop: float
+    left: float = LEAST_LEFT
 
     def x(self, seconds: np.ndarray | float) -> np.ndarray | float:
         share = (np.asarray(seconds) - self.start) / max(self.stop - self.start, 1e-9)
-        placed = LEFT + share * (WIDTH - LEFT - RIGHT)
+        placed = self.left + share * (WIDTH - self.left - RIGHT)
         return float(placed) if np.ndim(placed) == 0 else placed
 
 
@@ -49,16 +51,20 @@ def track_svg(timeline: Timeline, first: int, truth: Truth | None, names: Sequen
     points = [timeline.points[index] for index in order]
     seconds = seconds[order]
     pad = max(0.04 * (seconds[-1] - seconds[0]), 0.15)
-    axis = Axis(seconds[0] - pad / 2, seconds[-1] + pad)
     cameras = sorted({point.camera for point in points})
+    labels = _short_names(cameras)
+    left = max([LEAST_LEFT, *(svg.text_width(label) + 10 for label in labels)])
+    axis = Axis(seconds[0] - pad / 2, seconds[-1] + pad, min(left, WIDTH / 2))
     shown = main_classes(timeline)
     parts: list[str] = []
     y = 0.0
-    if timeline.thumbnails:
-        parts.append(_pictures(timeline, first, axis))
-        y += PICTURE + 8
-    for camera in cameras:
-        parts.append(svg.text(LEFT - 6, y + STRIP - 4, camera.rpartition("/")[2], "axis", "end"))
+    for camera, label in zip(cameras, labels, strict=True):
+        pictures = [each for each in timeline.thumbnails if each.camera == camera]
+        if pictures:
+            y += 4 if y else 0
+            parts.append(_pictures(pictures, first, axis, y))
+            y += PICTURE + 3
+        parts.append(svg.text(axis.left - 6, y + STRIP - 4, label, "axis", "end"))
         parts.append(_strip(points, seconds, camera, axis, y, names, shown))
         y += STRIP + STRIP_GAP
     y += 6
@@ -75,25 +81,31 @@ def track_svg(timeline: Timeline, first: int, truth: Truth | None, names: Sequen
     return (
         f'<svg viewBox="0 0 {svg.number(WIDTH)} {svg.number(height)}" role="img" '
         f'aria-label="track {escape(timeline.id)} over time" data-top="{svg.number(top)}" '
-        f'data-bottom="{svg.number(y)}" data-left="{LEFT:g}" data-right="{WIDTH - RIGHT:g}" '
+        f'data-bottom="{svg.number(y)}" data-left="{svg.number(axis.left)}" data-right="{WIDTH - RIGHT:g}" '
         f'data-start="{axis.start:.3f}" data-stop="{axis.stop:.3f}">'
         f"{''.join(parts)}<line class='cursor' y1='{svg.number(top)}' y2='{svg.number(y)}'/></svg>"
     )
 
 
-def _pictures(timeline: Timeline, first: int, axis: Axis) -> str:
-    """Thumbnails where they were taken; those that would overlap are left out."""
+def _short_names(cameras: Sequence[str]) -> list[str]:
+    """The last part of each camera's name where that tells them apart."""
+    short = [camera.rpartition("/")[2] for camera in cameras]
+    return short if len(set(short)) == len(short) else list(cameras)
+
+
+def _pictures(pictures: Sequence[Thumbnail], first: int, axis: Axis, y: float) -> str:
+    """One camera's thumbnails where they were taken; those that would overlap are left out."""
     parts = []
     free = -np.inf
-    for thumbnail in sorted(timeline.thumbnails, key=lambda each: each.stamp):
+    for thumbnail in sorted(pictures, key=lambda each: each.stamp):
         x = float(axis.x((thumbnail.stamp - first) / 1e9)) - PICTURE / 2
-        x = min(max(x, LEFT), WIDTH - RIGHT - PICTURE)
+        x = min(max(x, axis.left), WIDTH - RIGHT - PICTURE)
         if x < free:
             continue
         free = x + PICTURE + 3
         data = base64.b64encode(thumbnail.jpeg).decode()
         parts.append(
-            f'<image x="{svg.number(x)}" y="0" width="{PICTURE:g}" height="{PICTURE:g}" '
+            f'<image x="{svg.number(x)}" y="{svg.number(y)}" width="{PICTURE:g}" height="{PICTURE:g}" '
             f'href="data:image/jpeg;base64,{data}"><title>{escape(thumbnail.camera)}</title></image>'
         )
     return "".join(parts)
@@ -136,7 +148,7 @@ def _areas(
     xs, _ = svg.steps(np.append(seconds, axis.stop - 1e-6), np.zeros(len(seconds) + 1))
     xs = np.asarray(axis.x(xs))
     low = np.zeros(len(xs))
-    parts = [svg.rect(LEFT, y, WIDTH - LEFT - RIGHT, AREA, 'class="plot"')]
+    parts = [svg.rect(axis.left, y, WIDTH - axis.left - RIGHT, AREA, 'class="plot"')]
     for colour, values in layers:
         held = np.repeat(values, 2)
         high = low + np.append(held, held[-1])[: len(xs)]
@@ -146,8 +158,8 @@ def _areas(
         )
         low = high
     for share, label in ((0.5, ".5"), (1.0, "1")):
-        parts.append(svg.text(LEFT - 6, y + AREA * (1 - share) + 4, label, "axis", "end"))
-    parts.append(svg.text(0, y + AREA / 2 + 4, "fused", "axis"))
+        parts.append(svg.text(axis.left - 6, y + AREA * (1 - share) + 4, label, "axis", "end"))
+    parts.append(svg.text(axis.left - 22, y + AREA / 2 + 4, "fused", "axis", "end"))
     return "".join(parts)
 
 
@@ -177,7 +189,7 @@ def _truth_bar(
         svg.rect(float(axis.x(start)), y, float(axis.x(stop)) - float(axis.x(start)), 5, f'fill="{colour}"')
         for start, stop, colour in spans
     )
-    return "".join(bars) + svg.text(LEFT - 6, y + 7, "truth", "axis", "end")
+    return "".join(bars) + svg.text(axis.left - 6, y + 7, "truth", "axis", "end")
 
 
 def _entropy(points: list[Point], seconds: np.ndarray, axis: Axis, y: float) -> str:
@@ -185,9 +197,9 @@ def _entropy(points: list[Point], seconds: np.ndarray, axis: Axis, y: float) -> 
     xs, ys = svg.steps(np.append(seconds, axis.stop), np.append(values, values[-1]))
     line = svg.points(np.atleast_1d(axis.x(xs)), y + ENTROPY * (1 - np.clip(ys, 0, 1)))
     return (
-        svg.rect(LEFT, y, WIDTH - LEFT - RIGHT, ENTROPY, 'class="plot"')
+        svg.rect(axis.left, y, WIDTH - axis.left - RIGHT, ENTROPY, 'class="plot"')
         + f'<polyline class="entropy" points="{line}"/>'
-        + svg.text(0, y + ENTROPY / 2 + 4, "entropy", "axis")
+        + svg.text(axis.left - 6, y + ENTROPY / 2 + 4, "entropy", "axis", "end")
     )
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import rclpy
 import yaml
 from builtin_interfaces.msg import Time
 from rclpy.duration import Duration
@@ -17,7 +17,6 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
-from rclpy.utilities import remove_ros_args
 from rosgraph_msgs.msg import Clock
 
 from lla_fusion_ros.bags.keyboard import Keys
@@ -25,7 +24,8 @@ from lla_fusion_ros.bags.player import PlayClock, PlayOptions, latched_before, r
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.types import Topic
 from lla_fusion_ros.errors import BagError, InputError, LlaFusionError
-from lla_fusion_ros.ros.session import begin, quiet_end
+from lla_fusion_ros.ros.ending import Ending
+from lla_fusion_ros.ros.session import begin, own_arguments, quiet_end
 
 _EXAMPLE = """example:
   bag_player drive/ --rate 2 --loop
@@ -74,6 +74,11 @@ class BagPlayer(Node):
         for publisher in self._publishers_by_topic.values():
             publisher.wait_for_all_acked(_ACK_TIMEOUT)
         self.get_logger().info(f"end of bag: {sent} messages published")
+
+    def close(self) -> None:
+        """Free the executor, which must not outlive ROS, and the node."""
+        self._spinner.shutdown()
+        self.destroy_node()
 
     def _make_publishers(self, overrides: dict[str, dict[str, Any]]) -> dict[str, Publisher]:
         wanted = set(self._options.topics or ())
@@ -186,9 +191,14 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def main(args: Sequence[str] | None = None) -> int:
     arguments = sys.argv if args is None else ["bag_player", *args]
-    options = _parse(remove_ros_args(arguments)[1:])
     try:
+        options = _parse(own_arguments(arguments))
         begin(arguments)
+    except LlaFusionError as error:
+        print(f"bag_player: {error}", file=sys.stderr)
+        return 1
+    ending, player, code = Ending(), None, 0
+    try:
         with quiet_end(), Bag(options.bag) as bag:
             player = BagPlayer(bag, options)
             for note in bag.notes:
@@ -196,10 +206,11 @@ def main(args: Sequence[str] | None = None) -> int:
             player.play()
     except LlaFusionError as error:
         print(f"bag_player: {error}", file=sys.stderr)
-        return 1
-    finally:
-        rclpy.try_shutdown()
-    return 0
+        code = 1
+    except Exception:
+        traceback.print_exc()
+        code = 1
+    ending.finish(code, *([] if player is None else [("the player", player.close)]))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -74,18 +74,26 @@ class ClassFusionNode(ManagedNode):
             self.finish(frame.header.stamp, time.monotonic() - begun)
         return bool(waiting)
 
-    def apply(self, settings: Sequence[Any]) -> None:
-        assert self._queue is not None and self._fuse is not None
-        for changed in settings:
-            if isinstance(changed, FusionSettings):
-                self._fuse.engine.configure(changed)
-            elif isinstance(changed, StreamSettings):
-                self._queue.configure(changed)
+    def prepare(self, settings: Sequence[Any]) -> Callable[[], None]:
+        queue, fuse = self._queue, self._fuse
+        assert queue is not None and fuse is not None
+        changes = [
+            fuse.engine.prepare(changed) for changed in settings if isinstance(changed, FusionSettings)
+        ]
+
+        def take_over() -> None:
+            for change in changes:
+                self._fused.clear(fuse.engine.take(change))
+            for changed in settings:
+                if isinstance(changed, StreamSettings):
+                    queue.configure(changed)
+
+        return take_over
 
     def reset(self) -> None:
         assert self._queue is not None and self._fuse is not None
         self._queue.clear()
-        self._fuse.engine.reset()
+        self._fused.clear(self._fuse.engine.reset())
 
     def describe(self) -> dict[str, str]:
         if self._queue is None or self._fuse is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lla_fusion_ros.ros.cv_bridge_fallback import cv_bridge_fallback
@@ -58,12 +58,17 @@ class CropClassifierNode(ImageNode):
             self.finish(frame.header.stamp, spent / len(frames))
         return bool(waiting)
 
-    def apply(self, settings: Sequence[Any]) -> None:
-        assert self.queue is not None and self._classify is not None
-        for changed in settings:
-            if isinstance(changed, StreamSettings):
-                self.queue.configure(changed)
-                self._classify.settings = changed
+    def prepare(self, settings: Sequence[Any]) -> Callable[[], None]:
+        queue, classify = self.queue, self._classify
+        assert queue is not None and classify is not None
+
+        def take_over() -> None:
+            for changed in settings:
+                if isinstance(changed, StreamSettings):
+                    queue.configure(changed)
+                    classify.settings = changed
+
+        return take_over
 
     def reset(self) -> None:
         assert self.queue is not None

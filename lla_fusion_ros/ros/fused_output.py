@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.engine import FusionEngine
 from lla_fusion_ros.ros.managed_node import ManagedNode
 from lla_fusion_ros.ros.settings import NodeSettings
 from lla_fusion_ros.stream.frames import FusedFrame
-from lla_fusion_ros.stream.outputs import fused_messages, label_message
+from lla_fusion_ros.stream.outputs import cleared_message, fused_messages, label_message
+from lla_fusion_ros.tracks import TrackKey
 from lla_fusion_ros.wire import contract
 
 
@@ -33,6 +36,11 @@ class FusedOutput:
             )
         for note in fused.result.notes:
             self._node.tell_once(note, note)
+
+    def clear(self, cleared: Sequence[TrackKey]) -> None:
+        """Tracks were forgotten between frames; these were warned of."""
+        if cleared:
+            self._node.outputs.publish(cleared_message(cleared, self._node.get_clock().now().nanoseconds))
 
 
 def describe_engine(engine: FusionEngine) -> dict[str, str]:

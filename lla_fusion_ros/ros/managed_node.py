@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Any
 
@@ -41,9 +41,7 @@ class ManagedNode(LifecycleNode):
     def __init__(self, kind: str, **options: Any) -> None:
         """`options` are those of a Node, such as parameter_overrides."""
         super().__init__(kind, **options)
-        self._core_lock = (
-            Lock()
-        )  # the worker holds it for a batch; parameters and reset change the core under it
+        self._core_lock = Lock()  # the worker holds it for a batch; changes of the core need it
         self._configured = False
         self._problem = ""
         self._worker: Worker | None = None
@@ -80,8 +78,11 @@ class ManagedNode(LifecycleNode):
         """Do one batch of what waits and publish it; False where nothing waits."""
 
     @abstractmethod
-    def apply(self, settings: Sequence[Any]) -> None:
-        """Take changed settings over; LlaFusionError refuses them."""
+    def prepare(self, settings: Sequence[Any]) -> Callable[[], None]:
+        """Try changed settings out while the worker goes on; LlaFusionError refuses them.
+
+        What it returns takes them over, between two batches, and must neither fail nor take long.
+        """
 
     @abstractmethod
     def reset(self) -> None:
@@ -210,8 +211,9 @@ class ManagedNode(LifecycleNode):
 
     def _apply(self, settings: Sequence[Any]) -> None:
         if self._configured:
+            take_over = self.prepare(settings)
             with self._core_lock:
-                self.apply(settings)
+                take_over()
 
     def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         if self._configured:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from rcl_interfaces.msg import (
@@ -60,6 +61,7 @@ class Parameters:
         self.cameras: tuple[str, ...] = self._declare_cameras()
         for group, names in NODES[kind]:
             self._declare_group(group, names)
+        self._refuse_unknown()
         node.add_on_set_parameters_callback(self._on_set)
 
     def of(self, group: type[Settings]) -> Settings:
@@ -114,6 +116,24 @@ class Parameters:
         ) as error:
             raise InputError(f"parameter '{name}' is refused: {error}") from None
 
+    def _refuse_unknown(self) -> None:
+        """Refuse what was given at the start and no parameter has the name of.
+
+        One file may serve all nodes: parameters of the others, and of other cameras, are left alone.
+        """
+        of_all_nodes = {f.name for groups in NODES.values() for group, _ in groups for f in fields(group)}
+        known = {*self._node._parameters, *of_all_nodes}
+        unknown = []
+        for name, parameter in self._node._parameter_overrides.items():
+            if name in known or name.startswith("qos_overrides."):
+                continue
+            if not name.endswith(_OFFSET):
+                unknown.append(f"there is no parameter '{name}'{_hint(name, known)}")
+            elif parameter.value:
+                self._node.get_logger().warning(f"'{name}' is of no camera of this node: {self.cameras}")
+        if unknown:
+            raise InputError("; ".join(unknown))
+
     def _on_set(self, changes: list[Parameter]) -> SetParametersResult:
         changed: dict[type, dict[str, Any]] = {}
         for change in changes:
@@ -141,6 +161,11 @@ class Parameters:
 
 def _offset_name(camera: str) -> str:
     return camera + _OFFSET
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    close = get_close_matches(name, known, n=1)
+    return f", did you mean '{close[0]}'?" if close else ""
 
 
 def _descriptor(field: Any, changeable: bool) -> ParameterDescriptor:

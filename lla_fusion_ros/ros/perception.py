@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lla_fusion_ros.ros.cv_bridge_fallback import cv_bridge_fallback
@@ -56,18 +56,25 @@ class PerceptionNode(ImageNode):
             self.finish(fused.frame.header.stamp, spent / len(frames))
         return waiting > 0
 
-    def apply(self, settings: Sequence[Any]) -> None:
-        assert self._perception is not None
-        for changed in settings:
-            if isinstance(changed, FusionSettings):
-                self._perception.fuse.engine.configure(changed)
-            elif isinstance(changed, StreamSettings):
-                self._perception.configure(changed)
+    def prepare(self, settings: Sequence[Any]) -> Callable[[], None]:
+        perception = self._perception
+        assert perception is not None
+        engine = perception.fuse.engine
+        changes = [engine.prepare(changed) for changed in settings if isinstance(changed, FusionSettings)]
+
+        def take_over() -> None:
+            for change in changes:
+                self._fused.clear(engine.take(change))
+            for changed in settings:
+                if isinstance(changed, StreamSettings):
+                    perception.configure(changed)
+
+        return take_over
 
     def reset(self) -> None:
         assert self._perception is not None
         self._perception.queue.clear()
-        self._perception.fuse.engine.reset()
+        self._fused.clear(self._perception.fuse.engine.reset())
 
     def describe(self) -> dict[str, str]:
         engine = {} if self._perception is None else describe_engine(self._perception.fuse.engine)

@@ -125,8 +125,11 @@ def main(args: Sequence[str] | None = None) -> int:
     options = parser.parse_args(remove_ros_args(arguments)[1:])
     try:
         begin(arguments)
-        with BagWriter(options.out, overwrite=True) as writer, quiet_end():
-            executor = SingleThreadedExecutor()
+        with (
+            BagWriter(options.out, overwrite=True) as writer,
+            quiet_end(),
+            SingleThreadedExecutor() as executor,
+        ):
             executor.add_node(Recorder(writer, options.cameras, _say))
             _say({"event": "ready"})
             executor.spin()

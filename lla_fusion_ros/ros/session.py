@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -11,16 +12,40 @@ from pathlib import Path
 
 import rclpy
 from rclpy.executors import ExternalShutdownException
+from rclpy.utilities import remove_ros_args
+
+from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.ros.stop_signals import STOP
 
 
 def begin(args: Sequence[str] | None = None) -> None:
-    """`rclpy.init`, also where the home cannot be written: ROS would refuse to start for want of a log."""
+    """`rclpy.init`, also where the home cannot be written: ROS would refuse to start for want of a log.
+
+    Arguments that ROS does not take (an unknown log level, a params file that is not there) are refused.
+    """
+    STOP.install()
     if not _can_log():
         os.environ["ROS_LOG_DIR"] = tempfile.mkdtemp(prefix="ros_log_")
         print(
             f"the usual log folder cannot be written, logs go to {os.environ['ROS_LOG_DIR']}", file=sys.stderr
         )
-    rclpy.init(args=None if args is None else list(args))
+    with _refusing_arguments():
+        rclpy.init(args=None if args is None else list(args))
+
+
+def own_arguments(arguments: Sequence[str]) -> list[str]:
+    """The command line without the program's name and without what is for ROS."""
+    with _refusing_arguments():
+        return remove_ros_args(list(arguments))[1:]
+
+
+@contextmanager
+def _refusing_arguments() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:  # rcl's errors derive from it
+        reason = re.sub(r"^failed to initialize rcl: |, at \S+:\d+", "", str(error))  # places in rcl's source
+        raise InputError(f"ROS refuses its arguments: {reason}") from None
 
 
 @contextmanager
@@ -35,7 +60,7 @@ def quiet_end() -> Iterator[None]:
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
     except Exception:
-        if rclpy.ok():
+        if rclpy.ok() and not STOP.came:
             raise
 
 

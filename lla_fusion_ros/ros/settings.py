@@ -14,7 +14,8 @@ class NodeSettings:
 
     autostart: bool = setting(True, "configure and activate by itself; false: wait for a lifecycle manager")
     model: str = setting(
-        "signworld", "model file (.safetensors), or the name of one that ships: signworld, gtsrb, belgium"
+        "",
+        "model file (.safetensors), or the name of one that ships: signworld, gtsrb, belgium; has to be set",
     )
     input_reliability: str = setting(
         "auto",

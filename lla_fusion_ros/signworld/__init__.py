@@ -2,7 +2,7 @@
 
 from lla_fusion_ros.signworld.camera import Camera
 from lla_fusion_ros.signworld.drive import CameraFrame, Drive
-from lla_fusion_ros.signworld.drives import demo_drive, six_camera_drive
+from lla_fusion_ros.signworld.drives import demo_drive
 from lla_fusion_ros.signworld.optics import Conditions
 from lla_fusion_ros.signworld.outside import OUTSIDE_KINDS
 from lla_fusion_ros.signworld.scene import RoadsideObject
@@ -22,5 +22,4 @@ __all__ = [
     "RoadsideObject",
     "Stretch",
     "demo_drive",
-    "six_camera_drive",
 ]

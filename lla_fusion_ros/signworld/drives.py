@@ -1,16 +1,13 @@
-"""Ready-made drives: the script of the demo, and the load test with six cameras."""
+"""The script of the demo."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from lla_fusion_ros.signworld.camera import Camera
 from lla_fusion_ros.signworld.drive import Drive
 from lla_fusion_ros.signworld.optics import Conditions
 from lla_fusion_ros.signworld.placement import place_object
-from lla_fusion_ros.signworld.scene import RoadsideObject
 from lla_fusion_ros.signworld.settings import Blackout, DriveSettings, IdentitySwitch, Stretch
-from lla_fusion_ros.signworld.signs import CLASS_NAMES
 
 # z in metres, side of the road, what stands there. The vehicle, at 9 m/s, is there after z / 9 seconds.
 _DEMO_ROAD = (
@@ -67,48 +64,5 @@ def demo_drive(seed: int = 0) -> Drive:
             ),
             switches=(IdentitySwitch(16.9, ids["turn right"], ids["ice"]),),
             blackouts=(Blackout("right", 20.0, 23.0),),
-        )
-    )
-
-
-def six_camera_drive(seed: int = 0, duration: float = 10.0, rate: float = 10.0, boxes: int = 20) -> Drive:
-    """Six overlapping cameras down an alley of signs: every frame has `boxes` tracked objects."""
-    rng = np.random.default_rng([seed, 5])
-    speed = 6.0
-    cameras = tuple(
-        Camera(
-            name,
-            offset=(x, 1.5, 0.0),
-            yaw=yaw,
-            focal=focal,
-            gain=float(rng.uniform(0.7, 1.1)),
-            tint=(float(rng.uniform(0.94, 1.06)), 1.0, float(rng.uniform(0.94, 1.06))),
-        )
-        for name, x, yaw, focal in (
-            ("front_left", -0.8, -5.0, 560.0),
-            ("front", 0.0, 0.0, 620.0),
-            ("front_right", 0.8, 5.0, 560.0),
-            ("roof_left", -0.5, -3.0, 700.0),
-            ("roof", 0.0, 1.0, 760.0),
-            ("roof_right", 0.5, 3.0, 700.0),
-        )
-    )
-    objects: list[RoadsideObject] = []
-    for row in range(int((speed * duration + 60) / 5.0) + 1):
-        for x, y in ((5.0, 1.6), (5.6, 2.9), (-5.0, 1.6), (-5.6, 2.9)):
-            name = CLASS_NAMES[int(rng.integers(len(CLASS_NAMES)))]
-            place = (x, y, 10.0 + 5.0 * row + float(rng.uniform(-1, 1)))
-            objects.append(RoadsideObject(f"{len(objects) + 1:03d}", name, place))
-    return Drive(
-        DriveSettings(
-            seed=seed,
-            duration=duration,
-            rate=rate,
-            speed=speed,
-            cameras=cameras,
-            objects=tuple(objects),
-            occluded_share=0.0,
-            min_box=6.0,
-            max_boxes=boxes,
         )
     )

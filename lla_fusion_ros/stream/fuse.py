@@ -18,7 +18,8 @@ class FuseStage:
         self._tally = tally
 
     def __call__(self, frames: Sequence[ViewFrame]) -> list[FusedFrame]:
-        """One FusedFrame for each frame that was fused; a late frame, of which nothing was used, has none."""
+        """One FusedFrame for each frame that was fused or ended a warning; a late frame, of which nothing
+        was used, has none."""
         return [fused for fused in map(self._fuse, frames) if fused is not None]
 
     def _fuse(self, frame: ViewFrame) -> FusedFrame | None:
@@ -33,7 +34,9 @@ class FuseStage:
             self._tally.drop(frame.camera, result.dropped)
         if result.jumped:
             self._tally.add(frame.camera, "clock_jumps")
-        if result.dropped and not len(result.kept):
+        if result.switched:
+            self._tally.add(frame.camera, "identity_switches", len(result.switched))
+        if result.dropped and not len(result.kept) and not result.cleared:
             self._tally.add(frame.camera, "unused_frames")  # what it held is counted by reason
             return None
         self._tally.add(frame.camera, "fused_frames")

@@ -13,7 +13,7 @@ from lla_fusion_ros.pmf import softmax
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.received import HASH_PREFIX, ViewShape
 from lla_fusion_ros.tracks import TrackKey
-from lla_fusion_ros.warnings.verdict import Level, Verdict
+from lla_fusion_ros.warnings.result import Level, Verdict
 from lla_fusion_ros.wire import contract
 from lla_fusion_ros.wire.cdr import Header
 from lla_fusion_ros.wire.detections import write_detections
@@ -76,6 +76,12 @@ def fused_messages(fused: FusedFrame, class_names: Sequence[str], max_hypotheses
     return messages
 
 
+def cleared_message(cleared: Sequence[TrackKey], stamp: int) -> Outgoing:
+    """`ood_warnings` when tracks are forgotten between frames: their warnings end."""
+    data = write_diagnostics(Header(stamp, ""), [_all_clear(key) for key in cleared])
+    return Outgoing(contract.OOD_WARNINGS, contract.DIAGNOSTICS, data)
+
+
 def annotated_message(fused: FusedFrame, class_names: Sequence[str]) -> Outgoing:
     """`<camera>/annotated`: the image with the fused classes and warnings."""
     frame, result = fused.frame, fused.result
@@ -112,14 +118,17 @@ def _annotated(
 
 
 def warning_statuses(fused: FusedFrame, class_names: Sequence[str]) -> list[Status]:
-    """One status per warned track; one at level OK for each whose warning ended."""
+    """One at level OK for each track whose warning ended, then one per warned track.
+
+    In this order, as a track may be forgotten and its id be warned of again in one frame.
+    """
     verdicts = fused.result.verdicts
     thresholds = " ".join(f"{reason}={rate:g}" for reason, rate in verdicts.thresholds.items())
-    statuses = [
+    statuses = [_all_clear(key) for key in fused.result.cleared]
+    return statuses + [
         _warning(fused.result.ids[row], fused.frame.camera, verdicts[row], class_names, thresholds)
         for row in np.flatnonzero(verdicts.level).tolist()
     ]
-    return statuses + [_all_clear(key) for key in fused.result.cleared]
 
 
 def _warning(
@@ -132,9 +141,7 @@ def _warning(
         "normalised entropy": f"{verdict.normalised_entropy:.6f}",
         "mutual information": f"{verdict.mutual_information:.6g}",
         "ood score": f"{verdict.ood_score:.6g}",
-        "familiarity": f"{verdict.familiarity:.6g}",
-        "consistency": f"{verdict.consistency:.6g}",
-        "agreement": f"{verdict.agreement:.6g}",
+        **{name: f"{p:.6g}" for name, p in verdict.p_values.items()},
         "thresholds": thresholds,
         "views per camera": " ".join(f"{name}={count}" for name, count in verdict.views.items()),
         "reason": " ".join(verdict.reasons),

@@ -40,11 +40,6 @@ def training_data(tracks: TrackSet, settings: TrainSettings) -> TrainingData:
     """Cut the training tracks, a quarter of the crop's side as surroundings."""
     border = settings.size // 4
     crops = cut(tracks, settings.size, settings.margin, border)
-    if len(crops.label) < settings.batch:
-        raise InputError(
-            f"data set '{tracks.name}' has {len(crops.label)} training crops, "
-            f"fewer than one batch of {settings.batch}"
-        )
     if len(set(crops.label.tolist())) < 2:
         raise InputError(f"data set '{tracks.name}' has training tracks of one class only")
     mirrored = np.full(len(tracks.class_names), -1)
@@ -53,8 +48,13 @@ def training_data(tracks: TrackSet, settings: TrainSettings) -> TrainingData:
     return TrainingData(crops.images, crops.label, border, mirrored)
 
 
+def batch_size(data: TrainingData, settings: TrainSettings) -> int:
+    """Crops per step: as told, or a quarter of all crops where they do not fill one batch."""
+    return settings.batch if len(data) >= settings.batch else max(len(data) // 4, 2)
+
+
 def steps_per_epoch(data: TrainingData, settings: TrainSettings) -> int:
-    return len(data) // settings.batch
+    return len(data) // batch_size(data, settings)
 
 
 def epoch_batches(
@@ -67,12 +67,13 @@ def epoch_batches(
     """
     rng = np.random.default_rng(stream)
     order = _order(data, settings.balance, rng)
-    per_slice = 8 * settings.batch
-    usable = steps_per_epoch(data, settings) * settings.batch
+    size = batch_size(data, settings)
+    per_slice = 8 * size
+    usable = steps_per_epoch(data, settings) * size
     for start in range(0, usable, per_slice):
         rows = order[start : min(start + per_slice, usable)]
-        batches = len(rows) // settings.batch
-        strange = _outliers(data, batches * round(settings.outliers * settings.batch), rng)
+        batches = len(rows) // size
+        strange = _outliers(data, batches * round(settings.outliers * size), rng)
         known, known_labels = _some_mirrored(data, rows, rng)
         images = np.concatenate([known, strange])
         labels = np.concatenate([known_labels, np.full(len(strange), -1)])
@@ -82,7 +83,7 @@ def epoch_batches(
         images = apply_plan(images, data.border, plan, rng)
         for batch in range(batches):
             part = np.r_[
-                batch * settings.batch : (batch + 1) * settings.batch,
+                batch * size : (batch + 1) * size,
                 len(rows) + batch : len(images) : batches,
             ]
             yield torch.from_numpy(images[part]), torch.from_numpy(labels[part])

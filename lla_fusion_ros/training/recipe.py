@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,14 +9,23 @@ from typing import Any
 import torch
 
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.calibration.assemble import CalibrationOptions, Trained, calibrated_bundle
-from lla_fusion_ros.datasets import TrackSet, split_tracks
+from lla_fusion_ros.calibration.assemble import (
+    CalibrationOptions,
+    Stage,
+    Trained,
+    calibrated_bundle,
+    least_validation_tracks,
+)
+from lla_fusion_ros.datasets import Splits, TrackSet, split_tracks, thinned
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.networks import SplitNetwork
 from lla_fusion_ros.training.checkpoint import CheckpointFolder
 from lla_fusion_ros.training.data import training_data
 from lla_fusion_ros.training.settings import TrainSettings
 from lla_fusion_ros.training.train import Report, for_classes, train_ensemble
+
+QUICK_IMAGES = 2500  # for training
+QUICK_TRACKS = 40  # for validation, and as many for the test
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +37,7 @@ class Recipe:
         fractions, split_seed: of the split by track into training, validation and test.
         own_test: test on the test part that the data set comes with; `fractions` share out the rest.
         start: a bundle to begin from; with 0 epochs only the calibration is done again.
+        quick: train and calibrate on a small part of the split, for a first bundle in a minute or two.
         data_options: what the data set was loaded with, for the record.
         command: the command line, for the record.
     """
@@ -40,8 +49,28 @@ class Recipe:
     split_seed: int = 0
     own_test: bool = False
     start: Bundle | None = None
+    quick: bool = False
     data_options: dict[str, Any] = field(default_factory=dict)
     command: str = ""
+
+
+def split_for(recipe: Recipe, tracks: TrackSet) -> Splits:
+    """The parts that a recipe trains, calibrates and tests on; refuses what cannot be calibrated."""
+    splits = split_tracks(tracks, recipe.holdout, recipe.fractions, recipe.split_seed, recipe.own_test)
+    for name, part in (("training", splits.train), ("validation", splits.validation)):
+        if not part.tracks:
+            raise InputError(
+                f"data set '{tracks.name}' has no {name} tracks with fractions {recipe.fractions}"
+            )
+    if recipe.quick:
+        splits = thinned(splits, QUICK_IMAGES, QUICK_TRACKS)
+    found, needed = len(splits.validation.tracks), least_validation_tracks(recipe.calibration)
+    if found < needed:
+        raise InputError(
+            f"data set '{tracks.name}' has {found} validation tracks, calibration needs {needed}: give it "
+            "more tracks, a larger second share in --fractions, or more --draws"
+        )
+    return splits
 
 
 def run_recipe(
@@ -51,23 +80,19 @@ def run_recipe(
     checkpoints: Path | None = None,
     resume: bool = False,
     report: Report | None = None,
-    stage: Callable[[str], None] = lambda name: None,
+    stage: Stage = lambda name, done, total: None,
 ) -> Bundle:
-    """Train and calibrate; `report` hears of every training step, `stage` of every later stage."""
+    """Train and calibrate; `report` hears of every training step, `stage` of the stages after it."""
     settings = recipe.settings
-    splits = split_tracks(tracks, recipe.holdout, recipe.fractions, recipe.split_seed, recipe.own_test)
-    for name, part in (("training", splits.train), ("validation", splits.validation)):
-        if not part.tracks:
-            raise InputError(
-                f"data set '{tracks.name}' has no {name} tracks with fractions {recipe.fractions}"
-            )
+    splits = split_for(recipe, tracks)
     classes = splits.train.class_names
     members = _starting_networks(recipe, classes)
     if settings.epochs > 0:
         folder = None
         if checkpoints is not None:
             split = (recipe.holdout, recipe.fractions, recipe.split_seed, recipe.own_test)
-            folder = CheckpointFolder(checkpoints, settings, f"{tracks.digest} {split}")
+            quick = " quick" if recipe.quick else ""
+            folder = CheckpointFolder(checkpoints, settings, f"{tracks.digest} {split}{quick}")
         data = training_data(splits.train, settings)
         members = train_ensemble(data, len(classes), settings, device, folder, resume, report, members)
     assert members is not None
@@ -78,7 +103,12 @@ def run_recipe(
         settings.size,
         settings.margin,
         settings.prior_precision,
-        {**settings.as_dict(), "commands": _commands(recipe), "torch": torch.__version__},
+        {
+            **settings.as_dict(),
+            "quick": recipe.quick,
+            "commands": _commands(recipe),
+            "torch": torch.__version__,
+        },
     )
     return calibrated_bundle(
         trained, splits, _dataset_record(recipe, tracks, splits), recipe.calibration, stage

@@ -154,7 +154,7 @@ class _Group:
             functional.cross_entropy(own[known], labels[known], label_smoothing=self.settings.label_smoothing)
             for own in logits
         )
-        if self.settings.outliers > 0:
+        if self.settings.outliers > 0 and not known.all():  # a batch of three crops has no outlier
             # cross-entropy to the uniform pmf, weighted by the outliers' share of the batch
             loss = loss - self.settings.outliers * logits[:, ~known].log_softmax(-1).mean(dim=(1, 2)).sum()
         if self.settings.repulsion > 0:

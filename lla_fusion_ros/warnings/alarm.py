@@ -1,9 +1,8 @@
-"""From a statistic to "how many ordinary tracks ever look like this", and back to a threshold."""
+"""From a statistic to its p-value, the share of ordinary tracks that ever reach it, and to a threshold."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -32,7 +31,7 @@ class AlarmTable:
         """From the largest value that each ordinary track reaches in its life.  2 x [tracks]
 
         Rates too rare to be counted on so few objects follow an exponential tail, fitted to the mean excess
-        over the 90% quantile. `objects` says which tracks show the same one, degraded anew: they are more
+        over the 90% quantile. `objects` says which tracks show the same one, degraded again: they are more
         tracks, but not more evidence of what is rare. None: each shows another.
         """
         if len(largest) < 10 or not np.isfinite(largest).all():
@@ -88,11 +87,6 @@ class AlarmTable:
         """The threshold for a false-alarm rate per track."""
         return float(np.interp(-np.log(rate), -_LOG_RATES, self.thresholds))
 
-    def share(self, statistic: np.ndarray) -> np.ndarray:
+    def p_value(self, statistic: np.ndarray) -> np.ndarray:
         """The share of ordinary tracks that ever reach this value; 1 is nothing unusual.  [t]"""
-        return np.exp(np.interp(statistic, _as_array(self.thresholds), _LOG_RATES))
-
-
-@lru_cache(maxsize=32)  # the tables of a model are asked in every frame
-def _as_array(thresholds: tuple[float, ...]) -> np.ndarray:
-    return np.array(thresholds, np.float64)
+        return np.exp(np.interp(statistic, self.thresholds, _LOG_RATES))

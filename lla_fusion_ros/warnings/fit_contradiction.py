@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lla_fusion_ros.warnings.alarm import AlarmTable
-from lla_fusion_ros.warnings.changepoint import changes
-from lla_fusion_ros.warnings.disagreement import camera_statistic
-from lla_fusion_ros.warnings.recent import WINDOW, RecentViews
+from lla_fusion_ros.warnings.contradiction import camera_statistic, changes
+from lla_fusion_ros.warnings.state import WINDOW, RecentViews
 
 if TYPE_CHECKING:
     from lla_fusion_ros.warnings.fit import Tracks
@@ -96,7 +95,7 @@ def _statistics(
     for step in range(last):
         recent = recent.pushed(evidence[:, step], projected[:, step], 0, 0)
         if step + 1 >= first:
-            both = np.stack(changes(recent.views, evidence.shape[2], recent.count), axis=1)
+            both = np.stack(changes(recent.evidence, recent.features, recent.count), axis=1)
             both[steps <= step] = -np.inf
             out.append(both)
     return np.stack(out)

@@ -7,7 +7,7 @@ from scipy.linalg import eigh
 
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.warnings.model import FeatureSpace
-from lla_fusion_ros.warnings.scores import lengths, plain_features, unit_features
+from lla_fusion_ros.warnings.scores import plain_features, unit_features
 
 BANK = 600  # remembered track means
 RESIDUAL = 32  # directions of the residual subspace, at most half of all
@@ -95,7 +95,6 @@ def _bank(features: np.ndarray, steps: np.ndarray, seed: int) -> np.ndarray:
     for length in (1, 3, 10, features.shape[1]):
         rows = np.flatnonzero(steps >= min(length, 10))
         last = np.minimum(steps[rows], length)
-        plain = plain_features(sums[rows, last - 1] / last[:, None, None])
-        entries.append(unit_features(plain, lengths(plain)))
+        entries.append(unit_features(plain_features(sums[rows, last - 1] / last[:, None, None])))
     bank = np.concatenate(entries)
     return bank[np.random.default_rng(seed).permutation(len(bank))[:BANK]]

@@ -7,20 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from lla_fusion_ros.bounds import bounded
 from lla_fusion_ros.errors import BundleError
-from lla_fusion_ros.fusion.measure import posterior_under
-from lla_fusion_ros.once import once
-from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.products import last_axis_mean, row_norms
-from lla_fusion_ros.warnings import scores
 from lla_fusion_ros.warnings.alarm import AlarmTable
-from lla_fusion_ros.warnings.sums import TrackSums
 
-# Prior precision of the Laplace scores. The prior that calibrates single views may be so strong that the
-# variance only measures the length of the features; under a weak one it measures the distance from the
-# training views of a class, which is what tells a stranger.
-SCORE_PRIOR = 1.0
+MOST_STANDARD = 8.0  # standard deviations that a score may count
+LARGEST_PROJECTION = 1e6  # in standard deviations: keeps sums over the last views finite
+# The columns of the logistic regression, computed in `scores.py`.
 SCORES = (
     "entropy",
     "information",
@@ -36,23 +28,9 @@ SCORES = (
     "variance",
     "length",
 )
-# Scores that enter as logarithms, and what is added to each before.
-FLOOR_OF = {
-    "entropy": 1e-4,
-    "information": 1e-6,
-    "neighbours": 1e-4,
-    "mahalanobis": 1e-6,
-    "residual": 1e-6,
-    "disagreement": 1e-4,
-    "view_entropy": 1e-4,
-    "variance": 1e-9,
-    "length": 0.0,
-}
-LOGARITHMIC = np.array([name in FLOOR_OF for name in SCORES])
-FLOORS = np.array([FLOOR_OF.get(name, 0.0) for name in SCORES])
 
 
-@dataclass(frozen=True)  # no slots: `once` keeps its value in the instance
+@dataclass(frozen=True, slots=True)
 class FeatureSpace:
     """Where the features of known objects lie (k classes, r directions, b remembered tracks).
 
@@ -72,25 +50,10 @@ class FeatureSpace:
     residual: np.ndarray
     projection: np.ndarray
 
-    @once
-    def centre_norms(self) -> np.ndarray:
-        """Squared lengths of the centres.  [networks, k]"""
-        return row_norms(self.centres)
-
     def project(self, features: np.ndarray) -> np.ndarray:
-        """[t, networks, D] -> [t, r]"""
-        projection = self.projection_with_bias(features.shape[1])
-        return features.reshape(len(features), len(projection)) @ projection  # also where there are none
-
-    def projection_with_bias(self, networks: int) -> np.ndarray:
-        """The projection with rows of zeros for the biases, so that features need not be cut out.
-
-        [networks * D, r], in double precision
-        """
-        width, directions = len(self.projection) // networks, self.projection.shape[1]
-        rows = np.zeros((networks, width + 1, directions))
-        rows[:, :-1] = self.projection.reshape(networks, width, directions)
-        return rows.reshape(-1, directions)
+        """Features with the bias as the identity-switch test compares them.  [t, networks, D] -> [t, r]"""
+        plain = features[..., :-1].reshape(len(features), len(self.projection))
+        return np.clip(plain @ self.projection, -LARGEST_PROJECTION, LARGEST_PROJECTION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +81,15 @@ class WarningModel:
     camera: AlarmTable
     quality: dict[str, float]
 
+    @property
+    def camera_span_ns(self) -> int:
+        """The same in nanoseconds."""
+        return round(self.camera_span * 1e9)
+
     def ood_score(self, columns: np.ndarray) -> np.ndarray:
         """Log-odds of being an outlier; large is alarming.  [t, scores] -> [t]"""
-        standard = bounded((columns - self.center) / self.scale, 8.0)
-        return self.intercept + standard.dot(self.coefficients)
+        standard = np.clip((columns - self.center) / self.scale, -MOST_STANDARD, MOST_STANDARD)
+        return self.intercept + standard @ self.coefficients
 
     def check(self, networks: int, features: int) -> None:
         """Refuse a model whose parts do not fit each other or the ensemble, before it meets a frame."""
@@ -173,7 +141,7 @@ class WarningModel:
             if tuple(record["scores"]) != SCORES:
                 raise BundleError(
                     f"the warning model uses the scores {record['scores']}, this version knows "
-                    f"{list(SCORES)}; make the bundle anew"
+                    f"{list(SCORES)}; train or calibrate the bundle again"
                 )
             space = FeatureSpace(**{f.name: arrays[f.name].astype(np.float32) for f in fields(FeatureSpace)})
             return cls(
@@ -191,35 +159,3 @@ class WarningModel:
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise BundleError(f"the warning model is incomplete: {error!r}") from error
-
-
-def score_columns(
-    space: FeatureSpace, posterior: EnsemblePosterior, means: TrackSums
-) -> tuple[np.ndarray, np.ndarray]:
-    """All scores of SCORES, and the Laplace mutual information in nats.  t tracks -> [t, scores], [t]"""
-    variance = scores.fused_variance(posterior_under(posterior, SCORE_PRIOR), means.features)
-    information = scores.laplace_information(means.logits, variance)
-    top = means.logits.argmax(axis=1)
-    plain = scores.plain_features(means.features)
-    norms = scores.lengths(plain)
-    columns = {
-        "entropy": scores.mean_pmf_entropy(means.pmf),
-        "information": information,
-        "energy": -means.signs[:, 1],
-        "neighbours": scores.neighbour_distance(space.bank, scores.unit_features(plain, norms)),
-        "mahalanobis": scores.class_distance(plain, space.whitening, space.centres, space.centre_norms),
-        "residual": scores.residual_norm(plain, space.middle, space.residual),
-        "disagreement": means.signs[:, 3],
-        "view_entropy": means.signs[:, 0],
-        "feature_norm": last_axis_mean(np.log(np.maximum(norms, 1e-6)).astype(np.float64)),
-        "view_norm": means.signs[:, 2],
-        "top_logit": -means.logits.max(axis=1),
-        "variance": variance[np.arange(len(top)), top],
-        "length": np.maximum(means.count, 1.0),
-    }
-    table = np.empty((len(top), len(SCORES)))
-    for place, name in enumerate(SCORES):
-        table[:, place] = columns[name]
-    table += FLOORS
-    np.log(table, out=table, where=LOGARITHMIC)
-    return table, information

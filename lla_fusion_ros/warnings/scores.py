@@ -1,31 +1,93 @@
-"""Scores of how unlike the training data a track is; each is large for something out of distribution.
+"""Numbers from the state of tracks: p-values, and the scores of how unlike the training data a track is.
 
-All work on the means over a track's views (METHOD 5), so that their cost does not grow with its length.
-Axes: t tracks, c networks, m classes, d features without the bias.
+Each score is large for something out of distribution. All work on the means over a track's views, so that
+their cost does not grow with its length.
+Axes: t tracks, c networks, m classes, D features with the 1 for the bias, d features without it.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from lla_fusion_ros.bounds import bounded
 from lla_fusion_ros.pmf import entropy, max_shift, normal_points
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.products import last_axis_mean, last_axis_sum, row_norms, weighted_sum
+from lla_fusion_ros.warnings.contradiction import camera_statistic, switch_statistic
+from lla_fusion_ros.warnings.model import SCORES, FeatureSpace, WarningModel
+from lla_fusion_ros.warnings.state import RecentViews, Sums
 
+# Prior precision of the Laplace scores. The prior that calibrates single views may be so strong that the
+# variance only measures the length of the features; under a weak one it measures the distance from the
+# training views of a class, which is what tells a stranger.
+WEAK_PRIOR = 1.0
 TINY = 1e-9
 LARGEST_FEATURE = 1e12  # far beyond any network's features; its square is finite in single precision
+# Scores that enter as logarithms, and what is added to each before.
+LOGARITHMIC = {
+    "entropy": 1e-4,
+    "information": 1e-6,
+    "neighbours": 1e-4,
+    "mahalanobis": 1e-6,
+    "residual": 1e-6,
+    "disagreement": 1e-4,
+    "view_entropy": 1e-4,
+    "variance": 1e-9,
+    "length": 0.0,
+}
 
 
-def mean_pmf_entropy(pmf: np.ndarray) -> np.ndarray:
-    """Entropy of the mean pmf (eq. entropy_fm), the paper's score.  [t, m] -> [t]"""
-    return entropy(pmf)
+def weak_posterior(posterior: EnsemblePosterior) -> EnsemblePosterior:
+    """The posterior that the Laplace scores use; keep it, as factorising takes longer than many frames."""
+    return posterior.with_prior(WEAK_PRIOR).with_temperature(1.0)
+
+
+def known_scores(
+    model: WarningModel, weak: EnsemblePosterior, sums: Sums
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """mutual_information, ood_score and p_known of each track.  3 x [t]"""
+    table, information = score_table(model.space, weak, sums.means())
+    score = model.ood_score(table)
+    return information, score, model.ood.p_value(score)
+
+
+def contradiction_p_values(model: WarningModel, recent: RecentViews) -> tuple[np.ndarray, np.ndarray]:
+    """p_one_object and p_cameras_agree of each track.  2 x [t]"""
+    switch, _ = switch_statistic(recent.evidence, recent.features, recent.count, model.feature_weight)
+    newest = recent.stamp.max(axis=1)
+    together = recent.present & (recent.stamp >= newest[:, None] - model.camera_span_ns)
+    disagreement = camera_statistic(recent.evidence, recent.camera, together)
+    return model.switch.p_value(switch), model.camera.p_value(disagreement)
+
+
+def score_table(space: FeatureSpace, weak: EnsemblePosterior, means: Sums) -> tuple[np.ndarray, np.ndarray]:
+    """All scores of SCORES, and the Laplace mutual information in nats.  [t, scores], [t]"""
+    variance = fused_variance(weak, means.features)
+    information = laplace_information(means.logits, variance)
+    plain = plain_features(means.features)
+    top = means.logits.argmax(axis=1)
+    columns = {
+        "entropy": entropy(means.pmf),  # eq. entropy_fm, the paper's score
+        "information": information,
+        "energy": -means.energy,
+        "neighbours": neighbour_distance(space.bank, unit_features(plain)),
+        "mahalanobis": class_distance(plain, space.whitening, space.centres),
+        "residual": residual_norm(plain, space.middle, space.residual),
+        "disagreement": means.disagreement,
+        "view_entropy": means.entropy,
+        "feature_norm": np.log(np.maximum(lengths(plain), 1e-6)).mean(axis=1, dtype=np.float64),
+        "view_norm": means.log_norm,
+        "top_logit": -means.logits.max(axis=1),
+        "variance": variance[np.arange(len(top)), top],
+        "length": np.maximum(means.count, 1.0),
+    }
+    for name, floor in LOGARITHMIC.items():
+        columns[name] = np.log(columns[name] + floor)
+    return np.column_stack([columns[name] for name in SCORES]), information
 
 
 def fused_variance(posterior: EnsemblePosterior, features: np.ndarray) -> np.ndarray:
     """Laplace variance of the mean logits of all views and networks.
 
-    w^T K w = phi^T A^-1 phi with phi the mean feature (METHOD 3), networks independent.  [t, c, D] -> [t, m]
+    w^T K w = phi^T A^-1 phi with phi the mean feature, networks independent.  [t, c, D] -> [t, m]
     """
     return posterior.single_variance(features).sum(axis=1, dtype=np.float64) / posterior.networks**2
 
@@ -39,10 +101,10 @@ def laplace_information(logits: np.ndarray, variance: np.ndarray, samples: int =
     deviations = np.sqrt(variance)[:, None, :] * normal_points(samples, logits.shape[1])
     z = max_shift(logits[:, None, :] + deviations)  # [t, samples, m]
     powers = np.exp(z)
-    total = last_axis_sum(powers)
-    entropies = np.log(total) - last_axis_sum(powers * z) / total
-    mean = weighted_sum((1.0 / samples) / total, powers)
-    return np.maximum(entropy(mean) - last_axis_mean(entropies), 0.0)
+    total = powers.sum(axis=-1, keepdims=True)
+    pmf = powers / total
+    entropies = np.log(total[..., 0]) - (pmf * z).sum(axis=-1)
+    return np.maximum(entropy(pmf.mean(axis=1)) - entropies.mean(axis=1), 0.0)
 
 
 def plain_features(features: np.ndarray) -> np.ndarray:
@@ -50,41 +112,38 @@ def plain_features(features: np.ndarray) -> np.ndarray:
 
     Distances need no more digits, and the products are several times as fast.  [t, c, D] -> [t, c, d]
     """
-    return bounded(features[..., :-1], LARGEST_FEATURE).astype(np.float32)
+    return np.clip(features[..., :-1], -LARGEST_FEATURE, LARGEST_FEATURE).astype(np.float32)
 
 
 def lengths(plain: np.ndarray) -> np.ndarray:
     """Norm of each network's features.  [t, c, d] -> [t, c]"""
-    return np.sqrt(row_norms(plain))
+    return np.sqrt((plain**2).sum(axis=-1))
 
 
-def unit_features(plain: np.ndarray, norms: np.ndarray) -> np.ndarray:
-    """Each network's features at length 1, side by side.  [t, c, d], their lengths [t, c] -> [t, c d]"""
+def unit_features(plain: np.ndarray) -> np.ndarray:
+    """Each network's features at length 1, side by side, at length 1 in all.  [t, c, d] -> [t, c d]"""
     tracks, networks, width = plain.shape
-    unit = plain / (np.sqrt(np.float32(networks)) * np.maximum(norms, TINY))[..., None]
+    unit = plain / (np.sqrt(np.float32(networks)) * np.maximum(lengths(plain), TINY))[..., None]
     return unit.reshape(tracks, networks * width)
 
 
 def neighbour_distance(bank: np.ndarray, unit: np.ndarray, neighbours: int = 5) -> np.ndarray:
     """Mean cosine distance to the nearest features of known tracks.  bank [b, c d], unit [t, c d] -> [t]"""
-    similarity = unit.astype(bank.dtype, copy=False).dot(bank.T)
-    neighbours = min(neighbours, len(bank))
-    similarity.partition(len(bank) - neighbours, axis=1)
-    return 1.0 - last_axis_mean(similarity[:, len(bank) - neighbours :].astype(np.float64))
+    nearest = min(neighbours, len(bank))
+    similarity = np.partition(unit @ bank.T, len(bank) - nearest, axis=1)
+    return 1.0 - similarity[:, len(bank) - nearest :].mean(axis=1, dtype=np.float64)
 
 
-def class_distance(
-    plain: np.ndarray, whitening: np.ndarray, centres: np.ndarray, centre_norms: np.ndarray
-) -> np.ndarray:
+def class_distance(plain: np.ndarray, whitening: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """Mahalanobis distance to the nearest class, mean over networks.
 
-    plain [t, c, d], whitening of the within-class spread [c, d, d], whitened class means [c, k, d] and their
-    squared lengths [c, k] -> [t]
+    plain [t, c, d], whitening of the within-class spread [c, d, d], whitened class means [c, k, d] -> [t]
     """
-    white = np.matmul(plain.swapaxes(0, 1), whitening)  # [c, t, d]
-    squares = centre_norms[:, None] - 2.0 * np.matmul(white, centres.swapaxes(1, 2))  # [c, t, k]
-    nearest = np.minimum.reduce(squares, axis=-1) + row_norms(white)
-    return _mean_root(np.maximum(nearest, 0.0))
+    white = plain.swapaxes(0, 1) @ whitening  # [c, t, d]
+    # |a - b|^2 = |a|^2 - 2 a b + |b|^2: far less memory than all differences
+    squares = (centres**2).sum(axis=-1)[:, None] - 2.0 * white @ centres.swapaxes(1, 2)  # [c, t, k]
+    nearest = squares.min(axis=-1) + (white**2).sum(axis=-1)
+    return np.sqrt(np.maximum(nearest, 0.0)).mean(axis=0, dtype=np.float64)
 
 
 def residual_norm(plain: np.ndarray, middle: np.ndarray, residual: np.ndarray) -> np.ndarray:
@@ -92,10 +151,5 @@ def residual_norm(plain: np.ndarray, middle: np.ndarray, residual: np.ndarray) -
 
     plain [t, c, d], middle [c, d], residual basis [c, d, r] -> [t]
     """
-    outside = np.matmul((plain - middle).swapaxes(0, 1), residual)  # [c, t, r]
-    return _mean_root(row_norms(outside))
-
-
-def _mean_root(squares: np.ndarray) -> np.ndarray:
-    """The mean over networks of the lengths whose squares these are.  [c, t] -> [t]"""
-    return last_axis_mean(np.sqrt(squares.T).astype(np.float64))
+    outside = (plain - middle).swapaxes(0, 1) @ residual  # [c, t, r]
+    return np.sqrt((outside**2).sum(axis=-1)).mean(axis=0, dtype=np.float64)

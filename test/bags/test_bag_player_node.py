@@ -55,6 +55,7 @@ def test_every_message_arrives_in_order_and_the_clock_runs(ros_graph, ros_proces
     labels = ros_graph.collect(node, LabelInfo, "/labels", LATCHED)
     clock = ros_graph.collect(node, Clock, "/clock", 1000)
     player = ros_process(PLAYER, str(drive), "--rate", "4", "--wait", "30")
+    player.expect_end()  # at the end of the bag
     ros_graph.spin_until(lambda: len(images) == FRAMES and len(detections) == FRAMES, what="all frames")
     ros_graph.spin_until(lambda: "end of bag: 41 messages" in player.log, what="the end")
     assert player.wait() == 0

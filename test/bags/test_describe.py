@@ -41,7 +41,7 @@ def test_detections_without_ids_cannot_be_fused_and_the_remedy_is_named(tmp_path
         writer.write("/a/detections", 10**9, write_detections(header, [""], np.ones((1, 5))))
     description = describe_bag(tmp_path / "untracked")
     assert not description.can_be_fused
-    assert "put a tracker behind the detector" in description.missing[0]
+    assert "run a tracker that fills Detection2D.id" in description.missing[0]
     assert description.cameras[0].without_id == 1
 
 

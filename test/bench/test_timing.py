@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lla_fusion_ros.bench.timing import Rounds, Spread, interleaved
+from bench.timing import Rounds, Spread, interleaved
 
 
 def test_a_spread_is_the_median_and_the_quartiles():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from lla_fusion_ros.cli import main as cli
+from lla_fusion_ros.cli.json_option import join_json_file
 from lla_fusion_ros.cli.verbs import Verb, find_verbs
 from support.processes import RosProcess, child_environment
 
@@ -60,6 +62,26 @@ def test_an_unknown_verb_is_answered_with_the_nearest_one(capsys, monkeypatch):
     assert "there is no verb 'trian'; did you mean 'train'?" in capsys.readouterr().err
 
 
+def test_a_verb_near_none_is_answered_with_all_of_them(capsys):
+    assert cli.main(["zebra"]) == 2
+    assert f"there is no verb 'zebra'; choose one of {', '.join(find_verbs())}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", find_verbs().values(), ids=lambda verb: verb.name)
+def test_json_is_one_option_with_one_meaning_in_every_verb(verb, tmp_path):
+    option = next(action for action in cli.parser_of(verb)._actions if action.dest == "json")
+    parser = argparse.ArgumentParser()
+    parser._add_action(option)
+    for words, place in (
+        (["--json"], "-"),
+        (["--json", "-"], "-"),
+        (["--json", "drive"], "-"),
+        (["--json", f"{tmp_path}/x.json"], f"{tmp_path}/x.json"),
+        ([], None),
+    ):
+        assert parser.parse_known_args(join_json_file(words))[0].json == place
+
+
 def test_no_verb_at_all_prints_the_help_and_fails(capsys):
     assert cli.main([]) == 2
     assert "verbs:" in capsys.readouterr().out
@@ -103,7 +125,7 @@ def test_ctrl_c_ends_quietly_with_130(tmp_path, monkeypatch):
     verb = make_verb(tmp_path, monkeypatch, 'import time; print("running", flush=True); time.sleep(60)')
     command = [sys.executable, "-c", process_source(verb, tmp_path)]
     process = RosProcess(command, "lla-fusion try", tmp_path / "log", child_environment())
-    process.wait_for_log("running")
+    process.wait_for_log("running\n")
     assert process.stop(signal.SIGINT) == 130
     assert process.log == "running\nlla-fusion: try: interrupted\n"
 

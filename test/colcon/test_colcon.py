@@ -34,7 +34,7 @@ def colcon(workspace: Path, verb: str, *arguments: str) -> str:
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("workspace")
-    colcon(folder, "build")
+    colcon(folder, "build", "--packages-select", "lla_fusion_ros")
     return folder
 
 
@@ -71,6 +71,13 @@ def test_the_command_line_runs_from_the_installed_tree(workspace):
     script = f"{workspace}/install/lla_fusion_ros/lib/lla_fusion_ros/lla-fusion"
     done = run_sourced(workspace, f"{script} --version")
     assert done.stdout.startswith("lla-fusion "), done.stderr
+
+
+def test_the_command_line_is_on_the_path_of_a_sourced_workspace(workspace):
+    done = run_sourced(workspace, "command -v lla-fusion && lla-fusion --version")
+    place, version = done.stdout.splitlines()
+    assert place == f"{workspace}/install/lla_fusion_ros/bin/lla-fusion", done.stderr
+    assert version.startswith("lla-fusion ")
 
 
 def test_installed_code_finds_the_installed_files(workspace):

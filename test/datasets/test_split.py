@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lla_fusion_ros.datasets import recorded_split, split_tracks
+from lla_fusion_ros.datasets import recorded_split, split_tracks, thinned
 from lla_fusion_ros.errors import InputError
 from support.tiny_datasets import make_trackset
 
@@ -117,3 +117,14 @@ def test_a_record_of_before_is_read_as_a_split_without_own_test():
     )
     record = {**record, "fractions": [0.8, 0.2, 0.0], "own_test": True}
     assert {track.part for track in recorded_split(divided, record).test.tracks} == {"test"}
+
+
+def test_a_thinned_split_keeps_every_training_object_and_all_classes_on_their_sides():
+    whole = split_tracks(make_trackset(classes=3, tracks=20, frames=10))
+    thin = thinned(whole, train_images=90, tracks=6)
+    assert [track.id for track in thin.train.tracks] == [track.id for track in whole.train.tracks]
+    assert sum(len(track.frames) for track in thin.train.tracks) <= 90
+    for part, of in ((thin.validation, whole.validation), (thin.test, whole.test)):
+        assert len(part.tracks) == 6 and {track.label for track in part.tracks} == {0, 1, 2}
+        assert {track.id for track in part.tracks} <= {track.id for track in of.tracks}
+    assert thinned(whole, 10_000, 100) == whole

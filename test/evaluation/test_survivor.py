@@ -3,7 +3,7 @@
 import numpy as np
 
 from lla_fusion_ros.evaluation.fused import Fused
-from lla_fusion_ros.plots.evaluation import surviving_track
+from lla_fusion_ros.evaluation.survivor import surviving_track
 
 
 def fused_of(tops, sure=0.95, classes=3):
@@ -15,7 +15,9 @@ def fused_of(tops, sure=0.95, classes=3):
 
 def test_a_confident_wrong_frame_that_fusion_ignores_is_found():
     alone = fused_of([[0, 0, 0, 0, 2, 0, 0], [0] * 7])
-    assert surviving_track(alone, fused_of([[0] * 7, [0] * 7]), np.array([0, 0])) == (0, 4)
+    found = surviving_track(alone, fused_of([[0] * 7, [0] * 7]), np.array([0, 0]))
+    assert found is not None and (found.label, found.frame) == (0, 4)
+    np.testing.assert_array_equal(found.alone.pmf[0], alone.pmf[0])
 
 
 def test_a_track_that_fusion_loses_afterwards_does_not_count():

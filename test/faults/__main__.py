@@ -18,11 +18,11 @@ from typing import Any
 
 from rich.console import Console
 
+from bench.machine import machine
 from faults.campaign import run_campaign
 from faults.outcome import ALWAYS, Outcome
 from faults.registry import Fault, all_faults
 from lla_fusion_ros import __version__
-from lla_fusion_ros.bench.machine import machine
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -47,7 +47,7 @@ def document(faults: list[Fault], outcomes: list[list[Outcome]]) -> dict[str, An
     """The result of all runs, by fault."""
     return {
         "version": __version__,
-        "machine": machine(1),
+        "machine": machine(),
         "runs": len(outcomes),
         "always": list(ALWAYS),
         "faults": [

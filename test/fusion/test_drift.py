@@ -13,7 +13,7 @@ from lla_fusion_ros.fusion.base import SumFuser, add
 from lla_fusion_ros.fusion.ema import Ema
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured
 from lla_fusion_ros.views import Views
-from lla_fusion_ros.warnings.sums import TrackSums
+from lla_fusion_ros.warnings.state import Sums
 from support.tiny_posterior import make_posterior, make_views
 
 UPDATES = 1_000_000
@@ -83,7 +83,7 @@ def test_a_million_views_leave_the_sums_of_a_fuser_where_recomputation_puts_them
 
 
 def test_a_million_views_leave_the_sums_of_the_warnings_where_recomputation_puts_them() -> None:
-    check_without_drift([TrackSums.one(view) for view in views_of_a_long_track()])
+    check_without_drift([Sums.of(view) for view in views_of_a_long_track()])
 
 
 def test_an_exponential_filter_stays_where_its_last_views_put_it() -> None:

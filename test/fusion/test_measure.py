@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, logsumexp, softmax
 
-from lla_fusion_ros.bench.workload import random_posterior
 from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.fusion.base import place_of
 from lla_fusion_ros.fusion.measure import LOWEST_LOGIT, MeasuredViews, measured
 from lla_fusion_ros.views import Views
+from support.tiny_posterior import make_posterior
 
-POSTERIOR = random_posterior(3, 7, 40)
+POSTERIOR = make_posterior(3, 7, 40)
 
 
 def views(count: int, dtype: type = np.float32, logit: float = 3.0, feature: float = 1.0) -> MeasuredViews:

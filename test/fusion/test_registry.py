@@ -83,10 +83,3 @@ def test_a_track_that_has_seen_nothing_is_uniform(name) -> None:
 def test_every_start_value_lies_within_its_bounds(name) -> None:
     for scalar in (fusers()[name].scalars | fusers()[name].options).values():
         assert scalar.low <= scalar.start <= scalar.high
-
-
-@pytest.mark.parametrize("name", sorted(METHOD_4))
-def test_every_fuser_says_its_rule_its_cost_and_when_to_use_it(name) -> None:
-    text = fusers()[name].__doc__ or ""
-    assert "Cost" in text or "O(M" in text
-    assert len(text.splitlines()) >= 3

@@ -1,15 +1,13 @@
-"""Parameter samples and the float32 torch variance against the float64 posterior."""
+"""Parameter samples and the float32 variance against the float64 posterior."""
 
 import numpy as np
 import pytest
-import torch
 
 from lla_fusion_ros.pmf import monte_carlo
 from lla_fusion_ros.posterior.cross import CrossSum
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.posterior.samples import parameter_cloud, parameter_deviations
 from lla_fusion_ros.posterior.single_variance import ROWS, SingleVariance, row_blocks
-from lla_fusion_ros.posterior.torch_variance import TorchVariance
 
 
 def realistic_posterior(rng, networks=2, classes=3, features=6, prior=1e-2, temperature=1.5):
@@ -76,11 +74,9 @@ def test_temperature_zero_means_no_deviation():
 @pytest.mark.parametrize("features", [6, ROWS, ROWS + 1, 2 * ROWS, 85, 195])
 def test_float32_variances_agree_with_float64(features):
     posterior, phi = realistic_posterior(np.random.default_rng(4), features=features)
-    single = TorchVariance(posterior)(torch.tensor(phi, dtype=torch.float32)).numpy()
+    single = SingleVariance(posterior)(phi)
     assert single.shape == (20, 2, 3)
     np.testing.assert_allclose(single, posterior.variance(phi), rtol=2e-3)
-    np.testing.assert_allclose(SingleVariance(posterior)(phi), single, rtol=1e-4)
-    assert TorchVariance(posterior)(torch.zeros(0, 2, features)).shape == (0, 2, 3)
     assert SingleVariance(posterior)(np.zeros((0, 2, features))).shape == (0, 2, 3)
 
 
@@ -91,9 +87,3 @@ def test_row_blocks_begin_at_cache_lines_and_hold_every_row_once(features):
     assert all(block.ctypes.data % 64 == 0 for block in (first, *others))
     assert all(block.shape[2] == ROWS * posterior.classes <= first.shape[2] for block in others)
     assert sum(block.shape[2] for block in (first, *others)) == features * posterior.classes
-
-
-def test_torch_variance_moves_with_the_network_it_belongs_to():
-    posterior, _ = realistic_posterior(np.random.default_rng(5))
-    module = torch.nn.Sequential(TorchVariance(posterior)).to("meta")
-    assert all(buffer.device.type == "meta" for buffer in module.buffers())

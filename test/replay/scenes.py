@@ -28,11 +28,14 @@ def write_scene(
     detections_late_by: int = 0,
     stagger: int = 0,
     seed: int = 0,
+    ids: Sequence[str] | None = None,
 ) -> Path:
-    """A bag of images with tracked boxes; times in ns.
+    """A bag of images with tracked boxes, called `track 0` and so on or as `ids` says; times in ns.
 
     Detections may reach the recorder later than their image; cameras may take their images in turn.
     """
+    ids = [f"track {index}" for index in range(objects)] if ids is None else ids
+    objects = len(ids)
     random = np.random.default_rng(seed)
     kind = COMPRESSED_IMAGE if compressed else IMAGE
     suffix = "/compressed" if compressed else ""
@@ -47,7 +50,6 @@ def write_scene(
                 image = write_compressed_image(header, data, "bgr8; png compressed bgr8")
             else:
                 image = write_image(header, picture, "bgr8")
-            ids = [f"track {index}" for index in range(objects)]
             boxes = np.zeros((objects, 5))
             boxes[:, 0] = 20 + 30 * np.arange(objects) + frame
             boxes[:, 1] = 60

@@ -71,5 +71,5 @@ def test_unknown_objects_and_switches_are_counted(scored):
 
 
 def test_a_truth_of_other_classes_is_refused():
-    with pytest.raises(InputError, match="names none of the bundle's classes"):
+    with pytest.raises(InputError, match="knows 0 of the 1 classes"):
         ScoreSink(Truth({"1": (TruthSpan(0, "zebra"),)}), tiny_bundle(), FusionSettings())

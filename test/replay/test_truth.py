@@ -7,7 +7,7 @@ import json
 import pytest
 
 from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.replay.truth import Truth, TruthSpan, read_truth, write_truth
+from lla_fusion_ros.replay.truth import FORMAT, Truth, TruthSpan, read_truth, write_truth
 
 
 def test_what_is_written_is_read_again(tmp_path):
@@ -33,7 +33,10 @@ def test_an_id_can_move_to_another_object():
     [
         ("hello", "is not JSON"),
         ("[]", "does not say"),
-        (json.dumps({"format": "lla_fusion_ros truth 1", "tracks": {"7": [{}]}}), "malformed"),
+        (json.dumps({"format": FORMAT, "tracks": {"7": [{}]}}), "malformed"),
+        (f'{{"format": "{FORMAT}", "tracks": {{"7": [{{"since": 1e999, "class": "a"}}]}}}}', "malformed"),
+        ("[" * 200_000, "nested too deeply"),
+        (json.dumps({"format": FORMAT, "tracks": {}, "class_names": 5}), "class_names.*is '5', not a list"),
     ],
 )
 def test_what_is_not_a_truth_file_is_refused(tmp_path, text, reason):

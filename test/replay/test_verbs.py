@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from replay.scenes import write_scene
 
 from lla_fusion_ros.bundle import save_bundle
 from lla_fusion_ros.cli.main import main
+from lla_fusion_ros.replay.truth import Truth, TruthSpan, write_truth
 from lla_fusion_ros.signworld import CLASS_NAMES
 from support.tiny_bundle import tiny_bundle
 
@@ -31,12 +33,15 @@ def inside(tmp_path, monkeypatch):
 def test_a_drive_is_made_described_replayed_and_scored(inside, model, capsys):
     words = ["make-bag", "--drive", "--out", "drive", "--duration", "1", "--rate", "5", "--encoding", "jpeg"]
     assert main(words) == 0
-    assert "10 frames of left, right" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "10 frames of left, right" in out
+    assert "next: lla-fusion replay drive --bundle signworld --truth drive.truth.json" in out
     assert main(["info", "drive"]) == 0
     assert "can be fused: yes" in capsys.readouterr().out
     truth = ["--truth", "drive.truth.json", "--compare", "last,mean_pmf"]
     assert main(["replay", "drive", "--bundle", model, *truth]) == 0
     out = capsys.readouterr().out
+    assert out.startswith("model tiny (17 classes, 2 networks, ")
     assert "single frame" in out and "AUROC" in out and "drive_fused/report.html" in out
     assert {path.name for path in (inside / "drive_fused").iterdir()} == {
         "fused",
@@ -63,13 +68,17 @@ def test_a_fused_bag_is_fused_again_with_other_settings(inside, model, capsys):
         (["replay", "nowhere"], "does not exist"),
         (["replay", "drive", "--set", "window=0"], "must be in"),
         (["replay", "drive", "--set", "window=many"], "not of type int"),
-        (["replay", "drive", "--set", "wind=3"], "expected NAME=VALUE"),
+        (["replay", "drive", "--set", "window"], "expected NAME=VALUE"),
+        (["replay", "drive", "--set", "wind=3"], "no setting 'wind'; did you mean 'window'?"),
         (["replay", "drive", "--fuser", "magic"], "magic"),
+        (["replay", "drive", "--fuser", "duel_pool"], "did you mean 'dual_pool'?"),
         (["replay", "drive", "--camera", "front"], "expected NAME="),
         (["replay", "drive", "--truth", "none.json"], "cannot be read"),
         (["replay", "drive", "--use", "views"], "it has no recorded views"),
         (["make-bag", "--out", "x"], "either --drive or --dataset"),
         (["make-bag", "--out", "drive", "--drive"], "exists already"),
+        (["replay", "drive", "--start", "9"], "--start 9 skips the whole bag"),
+        (["replay", "drive", "--json", "no/folder/x.json"], "of --json does not exist"),
         (["info", "nowhere"], "nowhere"),
     ],
 )
@@ -81,7 +90,7 @@ def test_what_cannot_be_done_is_said_in_one_sentence(inside, model, capsys, word
     captured = capsys.readouterr()
     assert reason in captured.err
     assert len(captured.err.strip().splitlines()) == 1
-    assert not (inside / "drive_fused" / "fused.csv").exists() or words[0] != "replay"
+    assert not (inside / "drive_fused").exists()
 
 
 def test_results_are_not_overwritten_by_accident(inside, model, capsys):
@@ -90,6 +99,21 @@ def test_results_are_not_overwritten_by_accident(inside, model, capsys):
     assert main(["replay", "drive", "--bundle", model]) == 1
     assert "--overwrite" in capsys.readouterr().err
     assert main(["replay", "drive", "--bundle", model, "--overwrite"]) == 0
+
+
+def test_a_replay_that_fails_keeps_what_it_was_to_overwrite(inside, model, capsys):
+    write_scene(inside / "drive", frames=2)
+    words = ["replay", "drive", "--bundle", model]
+    assert main(words) == 0
+    results = inside / "drive_fused"
+    before = {path: path.read_bytes() for path in results.rglob("*") if path.is_file()}
+    assert main([*words, "--overwrite", "--set", "min_box_size=1000"]) == 1
+    assert {path: path.read_bytes() for path in results.rglob("*") if path.is_file()} == before
+    assert len(list(results.iterdir())) == 3
+    (results / "fused" / "metadata.yaml").unlink()
+    assert main([*words, "--overwrite"]) == 1
+    assert "is not a bag, so it is not overwritten" in capsys.readouterr().err
+    assert len(list(results.iterdir())) == 3
 
 
 def test_held_out_classes_keep_their_names_in_the_truth(inside, capsys):
@@ -110,3 +134,96 @@ def test_held_out_classes_keep_their_names_in_the_truth(inside, capsys):
     named = {span["class"] for spans in truth["tracks"].values() for span in spans}
     assert {CLASS_NAMES[0], CLASS_NAMES[1]} <= named
     assert truth["class_names"] == list(CLASS_NAMES)
+
+
+def test_a_bag_without_track_ids_is_refused_and_the_cure_is_named(inside, model, capsys):
+    write_scene(inside / "untracked", frames=2, ids=["", ""])
+    assert main(["replay", "untracked", "--bundle", model]) == 1
+    assert "run a tracker that fills Detection2D.id" in capsys.readouterr().err
+    assert [path.name for path in inside.iterdir()] == ["untracked"]
+    assert main(["info", "untracked"]) == 1
+    out = capsys.readouterr().out
+    assert "can be fused: no" in out and "run a tracker that fills Detection2D.id" in out
+
+
+def test_a_replay_that_fuses_nothing_fails_and_leaves_nothing(inside, model, capsys):
+    write_scene(inside / "tiny_boxes", frames=2)
+    words = ["replay", "tiny_boxes", "--bundle", model, "--set", "min_box_size=1000", "--out", "a/b"]
+    assert main(words) == 1
+    assert "nothing of the bag was fused: not fused: 12 " in capsys.readouterr().err
+    assert not (inside / "a").exists()
+
+
+def test_a_truth_of_mostly_other_classes_is_refused_unless_told(inside, model, capsys):
+    write_scene(inside / "drive", frames=2)
+    names = (CLASS_NAMES[0], "tram", "llama")
+    spans = {f"track {index}": (TruthSpan(0, name),) for index, name in enumerate(names)}
+    write_truth(Truth(spans, "zoo", names), inside / "zoo.json")
+    words = ["replay", "drive", "--bundle", model, "--truth", "zoo.json"]
+    assert main(words) == 1
+    error = capsys.readouterr().err
+    assert "knows 1 of the 3 classes in the truth file (not 'llama', 'tram')" in error
+    assert "--bundle" in error and "--unknown-classes" in error
+    assert not (inside / "drive_fused").exists()
+    write_truth(Truth({"nobody": (TruthSpan(0, names[0]),)}, "zoo", names), inside / "none.json")
+    assert main(["replay", "drive", "--bundle", model, "--truth", "none.json"]) == 1
+    assert "no view in the bag belongs to a track" in capsys.readouterr().err
+    assert not (inside / "drive_fused").exists()
+    assert main([*words, "--unknown-classes"]) == 0
+    assert "of 2 unknown objects found" in capsys.readouterr().out
+
+
+def test_results_lie_beside_the_bag_wherever_the_user_is(inside, model, monkeypatch, capsys):
+    write_scene(inside / "far" / "v1.2", frames=2)
+    (inside / "home").mkdir()
+    monkeypatch.chdir(inside / "home")
+    assert main(["replay", "../far/v1.2", "--bundle", model, "--no-report"]) == 0
+    assert (inside / "far" / "v1.2_fused" / "fused.csv").exists()
+    assert list((inside / "home").iterdir()) == []
+
+
+def test_the_json_of_a_replay_tells_tracks_warnings_and_bundle_and_nothing_else_is_printed(
+    inside, model, capsys
+):
+    write_scene(inside / "drive", frames=4)
+    assert main(["replay", "--json", "drive", "--bundle", model]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert [track["id"] for track in result["tracks"]] == ["track 0", "track 1", "track 2"]
+    track = result["tracks"][0]
+    assert track["views"] == {"left": 4, "right": 4} and track["class"] in CLASS_NAMES
+    assert (track["first"], track["last"]) == (1000.0, 1000.3)
+    assert result["warnings"] == []
+    assert result["bundle"]["file"] == model and len(result["bundle"]["hash"]) == 64
+    assert main(["replay", "drive", "--bundle", model, "--overwrite", "--json", "result.json"]) == 0
+    assert "24 views" in capsys.readouterr().out
+    again = json.loads((inside / "result.json").read_text())
+    assert again["tracks"] == result["tracks"]
+
+
+def test_names_from_outside_cannot_steer_the_terminal(inside, model, capsys):
+    bundle = tiny_bundle()
+    names = ("\x1b[2Jgone", "a\x9b31mb", "\u202ereversed", "plain ü")
+    save_bundle(replace(bundle, meta=replace(bundle.meta, class_names=names)), inside / "nasty.safetensors")
+    assert main(["info", "nasty.safetensors"]) == 0
+    out = capsys.readouterr().out
+    assert "\\x1b[2Jgone" in out and "a\\x9b31mb" in out and "\\u202ereversed" in out and "plain ü" in out
+    write_scene(inside / "dr\x1bive", frames=2, cameras=("fr\x1b]0;x\x07ont",))
+    assert main(["info", "dr\x1bive"]) == 0
+    assert main(["replay", "dr\x1bive", "--bundle", model, "--no-report"]) == 0
+    assert main(["replay", "dr\x1bive", "--bundle", model]) == 1
+    captured = capsys.readouterr()
+    assert all(char.isprintable() or char == "\n" for char in captured.out + captured.err)
+
+
+@pytest.mark.parametrize("room", [100, 6000])  # not even the table, or all but the report
+def test_a_full_disk_is_a_sentence_and_nothing_is_left(inside, model, capsys, room):
+    write_scene(inside / "drive", frames=2)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))  # no file may grow beyond it
+    try:
+        code = main(["replay", "drive", "--bundle", model, "--no-bag"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert code == 1
+    assert "cannot be written: File too large" in capsys.readouterr().err
+    assert [path.name for path in inside.iterdir()] == ["drive"]

@@ -11,56 +11,19 @@ import numpy as np
 import pytest
 from replay.scenes import START, write_scene
 
-from lla_fusion_ros.crops import Pixels
-from lla_fusion_ros.engine import FrameResult
+from lla_fusion_ros.metrics import Reliability
 from lla_fusion_ros.replay.outputs import Wanted, replay_to_folder
 from lla_fusion_ros.replay.run import ReplayOptions
+from lla_fusion_ros.replay.scoring import SINGLE_FRAME, FuserScores, ReplayScores, WarningScores
 from lla_fusion_ros.replay.truth import Truth, TruthSpan, write_truth
 from lla_fusion_ros.report.page import MOST_CARDS, ReportInput, report_html
 from lla_fusion_ros.report.timeline import MOST_POINTS, MOST_THUMBNAILS, MOST_TRACKS, TimelineSink
-from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
-from lla_fusion_ros.tracks import TrackKey
-from lla_fusion_ros.views import Views
-from lla_fusion_ros.warnings.verdict import REASONS, Verdicts
-from lla_fusion_ros.wire.cdr import Header
+from support.fused_frames import frame
 from support.tiny_bundle import tiny_bundle
 
 NAMES = ("stop", "yield", "50 <km/h>")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 NASTY = "</script><script>alert(1)</script>'\" & ü"
-
-
-def frame(index: int, ids: list[str], warned: bool = False, pixels: bool = True) -> FusedFrame:
-    """One fused frame with a distribution that sharpens over time."""
-    rng = np.random.default_rng(index)
-    n = len(ids)
-    logits = rng.normal(0, 2, (n, 2, 3)).astype(np.float32)
-    image = Pixels(rng.integers(0, 256, (80, 120, 3), np.uint8), "bgr") if pixels else None
-    views = Views(logits, np.ones((n, 2, 4), np.float32))
-    boxes = np.tile([60.0, 40.0, 0.0, 30.0, 30.0], (n, 1))
-    scene = ViewFrame("left", Header(START + index * 10**8, "left"), tuple(ids), boxes, views, image)
-    pmf = np.tile([0.5 + 0.4 * index / (index + 5), 0.3, 0.0], (n, 1))
-    pmf[:, 2] = 1 - pmf.sum(axis=1)
-    pmf = np.clip(pmf, 0, 1) / np.clip(pmf, 0, 1).sum(axis=1, keepdims=True)
-    raised = np.zeros((n, len(REASONS)), bool)
-    raised[:, 0] = warned
-    zeros = np.zeros(n)
-    verdicts = Verdicts(
-        pmf,
-        zeros + 0.5,
-        zeros,
-        zeros,
-        zeros,
-        zeros,
-        zeros,
-        np.ones((n, 1), int),
-        ("left",),
-        raised[:, 0] * 1,
-        raised,
-        {},
-    )
-    result = FrameResult(np.arange(n), tuple(ids), pmf, verdicts, (), (TrackKey("none"),), (), {}, False, ())
-    return FusedFrame(scene, result)
 
 
 def collected(frames, **options) -> TimelineSink:
@@ -105,7 +68,8 @@ def test_a_replay_writes_a_report_with_every_part(written):
     text = written.read_text()
     assert written.name == "report.html"
     assert text.count("class='card track'") == 3
-    assert text.count("<image ") >= 3
+    assert text.count("<image ") >= 6
+    assert "model in memory (4 classes, 2 networks, not saved)" in text
     assert text.count("class='reliability'") == 0 and text.count('class="reliability"') == 2
     for part in (
         "Scores against the truth",
@@ -162,6 +126,64 @@ def test_with_too_many_tracks_the_dull_ones_go_and_warned_ones_stay():
 def test_ids_of_one_camera_stay_apart_where_the_user_says_so():
     sink = collected([frame(0, ["7"])], scope="camera")
     assert list(sink.tracks) == ["left 7"]
+
+
+@pytest.mark.parametrize("cameras", [("left", "right"), ("left", "middle", "right")])
+def test_cameras_that_share_their_stamps_are_all_shown(cameras):
+    """However the points are thinned, and as one bar in the overview."""
+    frames = range(MOST_POINTS)
+    sink = collected(frame(index, ["7"], camera=camera) for index in frames for camera in cameras)
+    track = sink.tracks["7"]
+    assert track.views == len(cameras) * MOST_POINTS and len(track.points) <= MOST_POINTS
+    shares = [sum(point.camera == camera for point in track.points) for camera in cameras]
+    assert max(shares) - min(shares) <= 1
+    assert {picture.camera for picture in track.thumbnails} == set(cameras)
+    text = report_html(ReportInput("two", "", NAMES, sink, "pool"))
+    (overview,) = re.findall(r'<svg class="overview".*?</svg>', text)
+    (width,) = re.findall(r'<rect [^>]*width="([\d.]+)"', overview)
+    assert float(width) > 600
+    chart = text.split("class='card track'")[1]
+    for camera in cameras:
+        assert f"<title>{camera}</title>" in chart
+    heights = {re.search(r'y="([\d.]+)"', image).group(1) for image in re.findall("<image [^>]*>", chart)}
+    assert len(heights) == len(cameras)  # a row of pictures for each
+
+
+def test_names_are_shown_whole():
+    name, camera = "b94f6f12-5a8e-4c2d-9f5e-1a2b3c4d5e6f", "front_left_wide_angle"
+    sink = collected([frame(index, [name], camera=f"sensing/{camera}") for index in range(3)])
+    text = report_html(ReportInput("names", "", NAMES, sink, "pool"))
+    (overview,) = re.findall(r'<svg class="overview".*?</svg>', text)
+    for words, part in ((name, overview), (camera, text.split("class='card track'")[1])):
+        end = re.search(rf'<text x="([\d.]+)"[^>]*text-anchor="end">{words}</text>', part).group(1)
+        assert float(end) > 5.5 * len(words)  # there is room for it on the left of where it ends
+
+
+def scores(fused_nll: float, outside: int = 0, found: int = 0) -> ReplayScores:
+    def row(name: str, nll: float) -> FuserScores:
+        return FuserScores(name, 0.9, nll, 0.1, None, 0.9, 10)
+
+    flat = Reliability(np.zeros(2, int), np.zeros(2), np.zeros(2))
+    return ReplayScores(
+        (row(SINGLE_FRAME, 0.5), row("pool", fused_nll)),
+        WarningScores(outside=outside, outside_warned=found),
+        {SINGLE_FRAME: flat, "pool": flat},
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "tiles"),
+    [
+        (scores(0.4), {"0.50 → 0.40": "good", "none": ""}),
+        (scores(0.6, outside=2, found=2), {"0.50 → 0.60": "bad", "2 of 2": "good"}),
+        (scores(0.5, outside=2, found=1), {"0.50 → 0.50": "good", "1 of 2": "bad"}),
+    ],
+)
+def test_colours_tell_what_got_better_and_what_worse(given, tiles):
+    text = report_html(ReportInput("scores", "", NAMES, TimelineSink(), "pool", scores=given))
+    for value, css in tiles.items():
+        assert f"<div class='tile {css}'><b>{value}</b>" in text
+    assert ("0.600 ▾" in text) == ("0.50 → 0.60" in tiles)
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from diagnostic_msgs.msg import DiagnosticArray
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from rcl_interfaces.srv import DescribeParameters
@@ -156,6 +156,9 @@ def test_parameters_describe_themselves_and_bad_changes_are_refused_with_a_reaso
     ):
         result = ros_graph.set_parameter("perception", name, value)
         assert not result.successful and says in result.reason, (name, result.reason)
+    assert ros_graph.set_parameter("perception", "window", 100).successful
+    result = ros_graph.set_parameter("perception", "fuser", "wls")
+    assert not result.successful and "set a smaller 'window'" in result.reason, result.reason
 
 
 def test_a_change_of_fuser_takes_effect_on_the_next_frame_and_reset_forgets(
@@ -181,6 +184,31 @@ def test_a_change_of_fuser_takes_effect_on_the_next_frame_and_reset_forgets(
     send(3)
     assert ros_graph.call(listener, Trigger, "/perception/reset", Trigger.Request()).success
     np.testing.assert_allclose(send(4), alone(4), atol=1e-5)
+
+
+def test_warnings_end_with_an_ok_when_a_change_of_fuser_or_a_reset_forgets_their_tracks(
+    ros_graph, make_node, listener
+):
+    make_node(model="signworld", min_views=1, ood_false_alarm=0.5).start()
+    camera = CameraOnGraph(listener, "left")
+    connect(ros_graph, listener, camera)
+    messages = ros_graph.collect(listener, DiagnosticArray, "/ood_warnings", 100)
+
+    def warned() -> dict[str, bool]:
+        """By track, whether the last word about it was a warning."""
+        statuses = [status for message in messages for status in message.status]
+        return {status.name: status.level != DiagnosticStatus.OK for status in statuses}
+
+    for step, forget in enumerate(
+        (
+            lambda: ros_graph.set_parameter("perception", "fuser", "last").successful,
+            lambda: ros_graph.call(listener, Trigger, "/perception/reset", Trigger.Request()).success,
+        )
+    ):
+        camera.send(START + step * TENTH, scene(step), IDS, BOXES)
+        ros_graph.spin_until(lambda: any(warned().values()), what="a warning of noise")
+        assert forget()
+        ros_graph.spin_until(lambda: not any(warned().values()), what="the end of all warnings")
 
 
 def test_a_silent_camera_is_reported_and_the_other_goes_on(ros_graph, make_node, listener):
@@ -276,6 +304,7 @@ def test_a_camera_that_comes_back_with_another_transport_is_heard_again(ros_grap
     ("parameters", "says"),
     [
         ({"model": "/nowhere/x.safetensors"}, "/nowhere/x.safetensors"),
+        ({"model": ""}, "'model' is not set.*: belgium, gtsrb, signworld"),
         ({"device": "cuda:7"}, "CUDA"),
         ({"device": "abacus"}, "abacus"),
         ({"fuser": "no_such_fuser"}, "no_such_fuser"),
@@ -294,6 +323,8 @@ def test_a_node_that_cannot_work_refuses_to_start_with_a_sentence(make_node, par
         ({"cameras": ["a", "a"]}, "cameras"),
         ({"cameras": ["no good"]}, "no good"),
         ({"image_transport": "pigeon"}, "pigeon"),
+        ({"fusor": "wls"}, "no parameter 'fusor', did you mean 'fuser'?"),
+        ({"left.time_ofset": 0.1}, "did you mean 'left.time_offset'?"),
     ],
 )
 def test_a_bad_parameter_is_refused_at_start_with_its_name(make_node, parameters, says):

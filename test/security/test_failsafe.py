@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,8 +18,9 @@ from lla_fusion_ros.resources import find_model
 from lla_fusion_ros.settings import FusionSettings
 from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.views import Views
+from lla_fusion_ros.warnings.alarm import RATES, AlarmTable
 from lla_fusion_ros.warnings.fit import fit_warnings
-from lla_fusion_ros.warnings.verdict import CAMERA_DISAGREEMENT, Level
+from lla_fusion_ros.warnings.result import CAMERA_DISAGREEMENT, Level
 from lla_fusion_ros.wire.cdr import Header
 from lla_fusion_ros.wire.detections import parse_detections, write_detections
 from lla_fusion_ros.wire.images import parse_image, write_image
@@ -133,6 +136,25 @@ def test_while_cameras_disagree_nothing_looks_sure_and_an_error_is_raised(world,
             assert max(surest) < 0.9, f"after {step + 1} frames of each camera"
     assert np.mean([CAMERA_DISAGREEMENT in v.reasons for v in results[1].verdicts]) > 0.9
     assert np.mean([v.level == Level.ERROR for v in results[1].verdicts]) > 0.9
+
+
+@pytest.mark.parametrize("lead", [0, 4], ids=["together", "one after the other"])
+def test_a_track_never_begins_anew_with_one_side_of_a_contradiction(world, model, lead) -> None:
+    """The switch is seen with the first view of the second camera, the disagreement two views later."""
+    first, second = two_classes(world)
+    patient = AlarmTable(tuple(10.0 + k for k in range(len(RATES))), 100)  # one view has at most ln 10,000
+    warnings = replace(model.warning_model(), camera=patient)
+    engine = FusionEngine(WorldModel(world, warnings, "reliable_pool"))
+    disagree: set[str] = set()
+    for step in range(12):
+        results = [seen(engine, first, step, "front")]
+        if step >= lead:
+            results.append(seen(engine, second, step, "left", seconds=0.1 * step + 0.02))
+        for result in results:
+            assert not result.restarted
+            pairs = zip(result.ids, result.verdicts, strict=True)
+            disagree |= {name for name, v in pairs if CAMERA_DISAGREEMENT in v.reasons}
+    assert len(disagree) > 0.9 * 20
 
 
 def test_an_object_that_changes_for_all_cameras_still_begins_anew(world, model) -> None:

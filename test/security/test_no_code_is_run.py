@@ -20,7 +20,9 @@ from lla_fusion_ros.training.settings import TrainSettings
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SOURCES = sorted(
-    path for folder in ("lla_fusion_ros", "tools", "launch") for path in (REPOSITORY / folder).rglob("*.py")
+    path
+    for folder in ("lla_fusion_ros", "bench", "tools", "launch")
+    for path in (REPOSITORY / folder).rglob("*.py")
 )
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "yaml.load", "yaml.unsafe_load", "yaml.full_load"}

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from lla_fusion_ros import torch_pmf
 from lla_fusion_ros.bundle import Bundle, load_bundle
 from lla_fusion_ros.engine import FrameResult, FusionEngine, Observation
-from lla_fusion_ros.pmf import monte_carlo, monte_carlo_joint, normal_points, probit, softmax
+from lla_fusion_ros.pmf import monte_carlo, monte_carlo_joint, probit, softmax
 from lla_fusion_ros.resources import find_model
 from lla_fusion_ros.settings import FusionSettings
 from lla_fusion_ros.views import Views
@@ -39,18 +37,10 @@ def check(result: FrameResult) -> None:
     """All that /fused_classes and /ood_warnings would carry."""
     check_pmf(result.pmf)
     verdicts = result.verdicts
-    for name in (
-        "entropy",
-        "mutual_information",
-        "ood_score",
-        "familiarity",
-        "consistency",
-        "agreement",
-    ):
+    for name in ("entropy", "mutual_information", "ood_score", "p_values"):
         assert np.isfinite(getattr(verdicts, name)).all(), name
     assert (verdicts.entropy >= 0).all() and (verdicts.mutual_information >= 0).all()
-    for share in (verdicts.familiarity, verdicts.consistency, verdicts.agreement):
-        assert ((share >= 0) & (share <= 1)).all()
+    assert ((verdicts.p_values >= 0) & (verdicts.p_values <= 1)).all()
 
 
 @pytest.mark.parametrize("restart", [False, True], ids=["going on", "restarting"])
@@ -111,29 +101,3 @@ def test_every_form_of_the_pmf_takes_any_finite_gaussian(mean, variance) -> None
     check_pmf(probit(mean, variance))
     check_pmf(monte_carlo(mean, variance).pmf)
     check_pmf(monte_carlo_joint(mean, np.diag(variance)).pmf)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    mean=arrays(np.float32, 4, elements=single),
-    variance=arrays(np.float32, 4, elements=st.floats(0, float(np.float32(3e38)), width=32)),
-)
-def test_the_forms_inside_the_network_take_any_finite_gaussian(mean, variance) -> None:
-    logits, spread = torch.from_numpy(mean), torch.from_numpy(variance)
-    points = torch.from_numpy(normal_points(16, 4).astype(np.float32))
-    check_pmf(torch_pmf.probit(logits, spread).numpy(), 1e-5)
-    check_pmf(torch_pmf.monte_carlo(logits, spread, points).numpy(), 1e-5)
-
-
-@pytest.mark.parametrize("classes", [2, 43, 1000])
-def test_the_forms_agree_between_single_and_double_precision(classes) -> None:
-    rng = np.random.default_rng(classes)
-    mean, variance = 3 * rng.normal(size=(5, classes)), rng.uniform(0, 2, size=(5, classes))
-    points = normal_points(64, classes)
-    small = [torch.from_numpy(a.astype(np.float32)) for a in (mean, variance, points)]
-    pairs = [
-        (probit(mean, variance), torch_pmf.probit(small[0], small[1])),
-        (monte_carlo(mean, variance).pmf, torch_pmf.monte_carlo(*small)),
-    ]
-    for double_precision, single_precision in pairs:
-        np.testing.assert_allclose(double_precision, single_precision.numpy(), atol=1e-5)

@@ -33,6 +33,11 @@ IDS = (
     "a\nb",
     "'\"><img src=x onerror=alert(1)>",
     "%s{0}",
+    "=1+1",
+    "+cmd|' /C calc'!A0",
+    "-2+3",
+    "@SUM(1)",
+    "-7",
 )
 
 
@@ -86,7 +91,7 @@ def test_a_bag_reads_no_file_outside_its_folder_and_none_twice(tmp_path, listed)
 
 def hostile_bundle() -> Bundle:
     bundle = tiny_bundle()
-    names = (SCRIPT, "../../x", "'\" onmouseover=alert(1)", "</script><script>alert(2)</script>")
+    names = (SCRIPT, "=HYPERLINK(1)", "'\" onmouseover=alert(1)", "</script><script>alert(2)</script>")
     return Bundle(replace(bundle.meta, class_names=names), bundle.tensors, "0" * 64)
 
 
@@ -147,6 +152,15 @@ def test_the_table_has_a_row_for_each_view_whatever_the_ids(outcome) -> None:
         rows = list(csv.DictReader(file))
     assert len(rows) == done.result.views
     assert {row["track"] for row in rows} >= {SCRIPT, "../../../escaped", "a\nb"}
+
+
+def test_no_cell_of_the_table_is_a_formula(outcome) -> None:
+    folder, _ = outcome
+    with (folder / "work" / "out" / "fused.csv").open(newline="") as file:
+        cells = {cell for row in csv.reader(file) for cell in row}
+    assert {"'=1+1", "'+cmd|' /C calc'!A0", "'-2+3", "'@SUM(1)", "-7"} <= cells
+    starts = {cell for cell in cells if cell.startswith(("=", "+", "@", "-"))}
+    assert all(float(cell) < 0 for cell in starts)  # a negative number is one
 
 
 @pytest.mark.parametrize("text", [SCRIPT, "\udcff", "a\0b", "x" * 10_000, "%s%n{0}", "三"])

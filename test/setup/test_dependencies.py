@@ -15,7 +15,6 @@ ROSDEP_KEY = {
     "cv2": "python3-opencv",
     "matplotlib": "python3-matplotlib",
     "numpy": "python3-numpy",
-    "psutil": "python3-psutil",
     "rich": "python3-rich",
     "rosbags": "python3-rosbags-pip",
     "safetensors": None,
@@ -25,8 +24,6 @@ ROSDEP_KEY = {
 }
 # Needed by rosbags, and so there wherever it is.
 COMES_WITH_ROSBAGS = {"apsw", "backports", "compression", "lz4"}
-# What `bench` is compared with, run in an environment of its own, and left out where there is none.
-OPTIONAL = {"laplace"}
 ROS = {"cv_bridge", "launch", "launch_ros", "rclpy"}
 
 
@@ -39,7 +36,7 @@ def imported_modules() -> set[str]:
                 names |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.level == 0:
                 names.add((node.module or "").partition(".")[0])
-    return names - set(sys.stdlib_module_names) - {"lla_fusion_ros"} - COMES_WITH_ROSBAGS - OPTIONAL
+    return names - set(sys.stdlib_module_names) - {"lla_fusion_ros"} - COMES_WITH_ROSBAGS
 
 
 def is_ros(name: str) -> bool:

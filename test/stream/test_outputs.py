@@ -12,7 +12,7 @@ from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.outputs import fused_messages, label_message
 from lla_fusion_ros.tracks import TrackKey
 from lla_fusion_ros.views import Views
-from lla_fusion_ros.warnings.verdict import OUT_OF_DISTRIBUTION, REASONS
+from lla_fusion_ros.warnings.result import OUT_OF_DISTRIBUTION, REASONS
 from lla_fusion_ros.wire import contract
 from lla_fusion_ros.wire.cdr import CdrReader, Header
 from lla_fusion_ros.wire.status import ERROR, OK, Status, parse_diagnostics
@@ -57,7 +57,7 @@ def test_without_warnings_only_the_fused_classes_are_sent(fused, bundle):
 
 
 def test_a_warned_track_has_one_status_with_all_that_the_contract_lists(fused, bundle):
-    warning, _ = statuses(warned(fused), bundle)
+    _, warning = statuses(warned(fused), bundle)
     assert (warning.name, warning.level, warning.hardware_id) == ("track 8", ERROR, "left")
     top = int(fused.result.pmf[1].argmax())
     assert warning.values["top class"] == bundle.class_names[top]
@@ -70,7 +70,7 @@ def test_a_warned_track_has_one_status_with_all_that_the_contract_lists(fused, b
 
 
 def test_a_track_whose_warning_ended_is_said_to_be_well_once(fused, bundle):
-    _, cleared = statuses(warned(fused), bundle)
+    cleared, _ = statuses(warned(fused), bundle)
     assert (cleared.name, cleared.level) == ("track 9", OK)
 
 

@@ -47,6 +47,26 @@ def test_the_bundle_is_complete(bundle_path):
     assert not bundle_path.with_name(bundle_path.name + ".training").exists(), "checkpoints are tidied away"
 
 
+def test_a_quick_first_bundle_says_what_was_loaded_and_what_to_be_careful_about(folder, tmp_path, capsys):
+    out = tmp_path / "first.safetensors"
+    words = ["train", "--dataset", "folders", "--root", str(folder), "--quick", "--out", str(out)]
+    assert main([*words, "--size", "16", "--channels", "6,8,8", "--width", "8", "--epochs", "1"]) == 0
+    captured = capsys.readouterr()
+    assert "3 classes, 42 tracks, 210 images" in captured.err and "14 tracks of every class" in captured.err
+    assert "training 30 tracks (150 images), validation 6 tracks (30 images)" in captured.err
+    assert "caution: calibration rests on 6 validation tracks" in captured.err
+    assert "warning models" in captured.err and "without --quick" in captured.out
+    bundle = load_bundle(out)
+    assert bundle.networks == 2 and bundle.meta.training["quick"] and bundle.warning_model() is not None
+
+
+def test_too_few_validation_tracks_are_refused_before_the_training(folder, tmp_path, capsys):
+    words = ["train", "--dataset", "folders", "--root", str(folder), "--holdout", "0,1", *OPTIONS]
+    words += ["--draws", "1", "--fractions", "0.93,0.07,0", "--out", str(tmp_path / "x.safetensors")]
+    assert main(words) == 1
+    assert "1 validation tracks, calibration needs 4" in capsys.readouterr().err
+
+
 def test_calibrating_again_keeps_the_networks_and_remembers_both_commands(bundle_path, folder, tmp_path):
     out = tmp_path / "again.safetensors"
     words = ["train", "--dataset", "folders", "--root", str(folder), "--epochs", "0", "--no-test"]

@@ -168,9 +168,20 @@ def test_every_crop_is_seen_once_an_epoch_and_outliers_are_marked(data):
     assert not torch.equal(other[0], batches[0][0])
 
 
-def test_too_few_crops_are_refused():
-    with pytest.raises(InputError, match="fewer than one batch"):
-        training_data(toy_tracks(per_class=1, frames=2), _settings(batch=64))
+def test_fewer_crops_than_a_batch_are_trained_in_smaller_steps():
+    settings = _settings(batch=64, epochs=1)
+    few = training_data(toy_tracks(per_class=1, frames=4), settings)  # 12 crops
+    assert steps_per_epoch(few, settings) == 4
+    members = train_ensemble(few, 3, settings, CPU)
+    # three crops a step leave no room for an outlier among them
+    assert all(torch.isfinite(value).all() for member in members for value in member.state_dict().values())
+
+
+def test_one_class_alone_is_refused():
+    one = toy_tracks(per_class=4)
+    one = replace(one, tracks=tuple(track for track in one.tracks if track.label == 0))
+    with pytest.raises(InputError, match="one class only"):
+        training_data(one, _settings())
 
 
 def test_outlier_exposure_makes_networks_unsure_of_strange_crops(data):

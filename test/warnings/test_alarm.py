@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lla_fusion_ros.warnings.alarm import AlarmTable
+from lla_fusion_ros.warnings.alarm import RATES, AlarmTable
 
 
 def test_a_stated_rate_holds_in_the_worst_conditions_not_on_average() -> None:
@@ -40,3 +40,19 @@ def test_draws_of_the_same_objects_are_not_more_evidence_of_what_is_rare() -> No
     assert extrapolated.threshold(0.005) == pytest.approx(np.log(1 / 0.005), rel=0.3)  # of this distribution
     worst = AlarmTable.measure_worst(drawn, np.full(1000, "rain"), objects)
     assert worst.thresholds == extrapolated.thresholds
+
+
+def test_a_threshold_is_met_by_the_stated_share_of_tracks() -> None:
+    largest = np.random.default_rng(0).exponential(size=2000)
+    table = AlarmTable.measure(largest)
+    for rate in (0.2, 0.05, 0.01):
+        assert np.mean(largest >= table.threshold(rate)) == pytest.approx(rate, rel=0.3)
+    np.testing.assert_allclose(table.p_value(np.array([table.threshold(0.03)])), 0.03, rtol=1e-6)
+    # beyond what 2000 tracks can show, the tail of an exponential is continued: ln(1 / rate)
+    assert table.threshold(RATES[-1]) == pytest.approx(np.log(1 / RATES[-1]), rel=0.2)
+
+
+def test_a_likelihood_ratio_is_never_judged_below_its_odds() -> None:
+    table = AlarmTable.measure(np.zeros(100)).at_least_odds()
+    assert table.threshold(0.01) == pytest.approx(np.log(100))
+    assert table.p_value(np.array([0.0]))[0] == 1.0

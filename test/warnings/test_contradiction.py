@@ -7,51 +7,51 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lla_fusion_ros.warnings.changepoint import (
+from lla_fusion_ros.warnings.contradiction import (
     FLOOR,
+    all_cameras_show,
+    camera_statistic,
     changes,
-    log_likelihood,
+    evidence,
     switch_statistic,
 )
-from lla_fusion_ros.warnings.disagreement import camera_statistic
-from lla_fusion_ros.warnings.recent import WINDOW, RecentViews
+from lla_fusion_ros.warnings.state import RecentViews
 
 
 def random_evidence(views: int, seed: int, classes: int = 4) -> np.ndarray:
-    return log_likelihood(np.random.default_rng(seed).dirichlet(np.full(classes, 0.3), views))
+    return evidence(np.random.default_rng(seed).dirichlet(np.full(classes, 0.3), views))
 
 
-def class_change(evidence: np.ndarray) -> np.ndarray:
+def class_change(said: np.ndarray) -> np.ndarray:
     """Of one track whose views are all there."""
-    return changes(evidence[None], evidence.shape[1], np.array([len(evidence)]))[0][0]
+    return changes(said[None], np.zeros((1, len(said), 1)), np.array([len(said)]))[0][0]
 
 
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 1000), views=st.integers(2, 10))
 def test_the_ratio_equals_an_exhaustive_search_over_classes(seed, views) -> None:
-    evidence = random_evidence(views, seed)
-    for k, found in enumerate(class_change(evidence), start=1):
-        one = max(evidence[:, y].sum() for y in range(4))
-        two = max(evidence[:k, y].sum() for y in range(4)) + max(evidence[k:, y].sum() for y in range(4))
+    said = random_evidence(views, seed)
+    for k, found in enumerate(class_change(said), start=1):
+        one = max(said[:, y].sum() for y in range(4))
+        two = max(said[:k, y].sum() for y in range(4)) + max(said[k:, y].sum() for y in range(4))
         assert found == pytest.approx(two - one)
         assert found >= -1e-9
 
 
 def test_no_single_view_rules_a_class_out() -> None:
-    assert log_likelihood(np.array([1.0, 0.0])).tolist() == [0.0, np.log(FLOOR)]
+    assert evidence(np.array([1.0, 0.0])).tolist() == [0.0, np.log(FLOOR)]
 
 
 def test_a_change_is_seen_where_it_happens() -> None:
-    evidence = log_likelihood(np.array([[0.9, 0.1]] * 6 + [[0.1, 0.9]] * 4))
-    assert class_change(evidence).argmax() == 5
+    said = evidence(np.array([[0.9, 0.1]] * 6 + [[0.1, 0.9]] * 4))
+    assert class_change(said).argmax() == 5
 
 
 def test_feature_change_is_the_two_sample_distance() -> None:
     rng = np.random.default_rng(0)
     features = rng.normal(size=(1, 10, 3))
     features[0, :4] = 0.0  # four places are still empty
-    views = np.concatenate([np.zeros((1, 10, 2)), features], axis=2)
-    found = changes(views, 2, np.array([6]))[1][0]
+    found = changes(np.zeros((1, 10, 2)), features, np.array([6]))[1][0]
     assert (found[:4] == 0).all()
     for split in range(5, 10):
         first, second = features[0, 4:split], features[0, split:]
@@ -64,39 +64,65 @@ def test_empty_places_of_the_window_are_no_change() -> None:
     recent = RecentViews.zeros(1, 4, 2)
     for seed in range(3):
         recent = recent.pushed(random_evidence(1, 7), np.ones((1, 2)), 0, seed)
-    assert switch_statistic(recent.views, 4, recent.count, 1.0)[0] == pytest.approx(0.0, abs=1e-5)
-
-
-def test_the_window_keeps_the_newest_views_last() -> None:
-    recent = RecentViews.zeros(2, 3, 1)
-    for step in range(WINDOW + 3):
-        recent = recent.pushed(np.full((2, 3), step), np.full((2, 1), step), step % 2, step)
-    assert recent.stamp[0].tolist() == list(range(3, WINDOW + 3))
-    assert recent.views[1, :, 0].tolist() == list(range(3, WINDOW + 3))
-    assert recent.present().all()
+    strongest, _ = switch_statistic(recent.evidence, recent.features, recent.count, 1.0)
+    assert strongest[0] == pytest.approx(0.0, abs=1e-5)
 
 
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 1000), cameras=st.lists(st.integers(0, 2), min_size=10, max_size=10))
 def test_the_camera_test_equals_an_exhaustive_search(seed, cameras) -> None:
-    evidence, camera = random_evidence(10, seed), np.array(cameras)
+    said, camera = random_evidence(10, seed), np.array(cameras)
     best = 0.0
     for name in set(cameras):
-        own, rest = evidence[camera == name].sum(axis=0), evidence[camera != name].sum(axis=0)
-        best = max(best, own.max() + rest.max() - evidence.sum(axis=0).max())
-    found = camera_statistic(evidence[None], camera[None], np.ones((1, 10), bool))
+        own, rest = said[camera == name].sum(axis=0), said[camera != name].sum(axis=0)
+        best = max(best, own.max() + rest.max() - said.sum(axis=0).max())
+    found = camera_statistic(said[None], camera[None], np.ones((1, 10), bool))
     assert found[0] == pytest.approx(best, abs=1e-9)
 
 
 def test_one_camera_cannot_disagree_with_itself() -> None:
-    evidence = log_likelihood(np.array([[0.9, 0.1]] * 5 + [[0.1, 0.9]] * 5))
-    assert camera_statistic(evidence[None], np.zeros((1, 10), int), np.ones((1, 10), bool))[
-        0
-    ] == pytest.approx(0)
+    said = evidence(np.array([[0.9, 0.1]] * 5 + [[0.1, 0.9]] * 5))
+    assert camera_statistic(said[None], np.zeros((1, 10), int), np.ones((1, 10), bool))[0] == pytest.approx(0)
 
 
 def test_views_of_another_time_do_not_count() -> None:
-    evidence = log_likelihood(np.array([[0.9, 0.1], [0.1, 0.9]]))
+    said = evidence(np.array([[0.9, 0.1], [0.1, 0.9]]))
     camera = np.array([[0, 1]])
-    assert camera_statistic(evidence[None], camera, np.array([[True, True]]))[0] > 1
-    assert camera_statistic(evidence[None], camera, np.array([[False, True]]))[0] == pytest.approx(0)
+    assert camera_statistic(said[None], camera, np.array([[True, True]]))[0] > 1
+    assert camera_statistic(said[None], camera, np.array([[False, True]]))[0] == pytest.approx(0)
+
+
+# Whether a change is one of the object, or of the camera that looks.
+OLD, NEW, VAGUE = evidence(np.array([[0.999, 0.001], [0.001, 0.999], [0.4, 0.6]]))
+TENTH = 100_000_000
+
+
+def shown(views: list[tuple[int, np.ndarray]], split: int, stamps: list[int] | None = None) -> bool:
+    """Views as camera and evidence, ten a second."""
+    stamp = np.arange(len(views)) * TENTH if stamps is None else np.array(stamps) * TENTH
+    camera, said = np.array([camera for camera, _ in views]), np.array([said for _, said in views])
+    return all_cameras_show(said, camera, stamp, split, span=10 * TENTH)
+
+
+def test_what_one_camera_shows_alone_is_a_change_of_the_object() -> None:
+    assert shown([(0, OLD), (0, OLD), (0, NEW)], 2)
+    assert shown([(0, OLD), (0, OLD), (0, VAGUE)], 2)
+
+
+def test_a_camera_that_looked_at_the_change_must_have_been_seen_since() -> None:
+    assert not shown([(0, OLD), (0, OLD), (1, NEW)], 2)
+    assert shown([(0, OLD), (0, OLD), (1, NEW), (0, NEW)], 2)
+    assert shown([(0, OLD), (0, OLD), (1, NEW)], 2, stamps=[0, 1, 30])  # handed over, long after
+
+
+def test_a_camera_that_saw_both_sides_may_witness_for_one_that_lost_the_object() -> None:
+    seen_by_both = [(0, OLD), (1, OLD), (0, OLD), (1, OLD)]
+    assert not shown([*seen_by_both, (0, NEW), (0, NEW)], 4)  # the other may still come
+    assert shown([*seen_by_both, (0, NEW), (0, NEW), (0, NEW)], 4)
+    always_other = [(0, OLD), (1, NEW), (0, OLD), (0, OLD)]  # what it says now it has said before
+    assert not shown([*always_other, (1, NEW), (1, NEW), (1, NEW)], 4)
+
+
+def test_no_camera_may_still_say_the_old_class_or_hardly_the_new() -> None:
+    assert not shown([(0, OLD), (0, OLD), (1, NEW), (0, OLD)], 2)
+    assert not shown([(0, OLD), (0, OLD), (1, NEW), (1, NEW), (0, VAGUE)], 2)

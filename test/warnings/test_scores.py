@@ -7,14 +7,8 @@ import pytest
 from scipy.spatial.distance import mahalanobis
 
 from lla_fusion_ros.pmf import monte_carlo, mutual_information
-from lla_fusion_ros.products import row_norms
 from lla_fusion_ros.warnings import scores
 from support.tiny_posterior import make_posterior, make_views
-
-
-def test_entropy_of_a_uniform_pmf_is_the_logarithm_of_the_classes() -> None:
-    pmf = np.array([[0.25] * 4, [1.0, 0.0, 0.0, 0.0]])
-    np.testing.assert_allclose(scores.mean_pmf_entropy(pmf), [np.log(4), 0.0], atol=1e-12)
 
 
 def test_the_fused_variance_of_the_mean_feature_is_that_of_the_mean_of_all_views() -> None:
@@ -61,7 +55,7 @@ def test_unit_features_ignore_their_scale_and_the_bias() -> None:
     units = []
     for array in (features, scaled):
         plain = scores.plain_features(array)
-        units.append(scores.unit_features(plain, scores.lengths(plain)))
+        units.append(scores.unit_features(plain))
     np.testing.assert_allclose(units[1], units[0], rtol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(units[0], axis=1), 1.0, rtol=1e-6)
 
@@ -69,9 +63,9 @@ def test_unit_features_ignore_their_scale_and_the_bias() -> None:
 def test_absurd_features_keep_every_distance_finite() -> None:
     plain = scores.plain_features(np.full((1, 2, 4), 1e30))
     assert np.isfinite(scores.lengths(plain)).all()
-    assert np.isfinite(scores.unit_features(plain, scores.lengths(plain))).all()
+    assert np.isfinite(scores.unit_features(plain)).all()
     square = np.broadcast_to(np.eye(3, dtype=np.float32), (2, 3, 3))
-    assert np.isfinite(scores.class_distance(plain, square, square, row_norms(square))).all()
+    assert np.isfinite(scores.class_distance(plain, square, square)).all()
     assert np.isfinite(scores.residual_norm(plain, np.zeros((2, 3), np.float32), square)).all()
 
 
@@ -84,7 +78,7 @@ def test_class_distance_is_the_mahalanobis_distance_to_the_nearest_class() -> No
         min(mahalanobis(row[0, :-1], mean, np.linalg.inv(covariance)) for mean in means) for row in probe
     ]
     centres = (means @ whitening)[None]
-    found = scores.class_distance(probe[..., :-1], whitening[None], centres, row_norms(centres))
+    found = scores.class_distance(probe[..., :-1], whitening[None], centres)
     np.testing.assert_allclose(found, expected)
 
 

@@ -1,0 +1,104 @@
+"""Measure speed and memory of what users run, as ratios within one run.
+
+Example:
+    make bench ARGS=--quick
+    make bench ARGS="--json bench.json"
+    make bench ARGS="--sections fusion,live"
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from bench.drive import six_camera_bag
+from bench.fusion import measure_fusion
+from bench.live import measure_live
+from bench.machine import machine
+from bench.memory import measure_memory
+from bench.replay import measure_replay
+from lla_fusion_ros import __version__
+from lla_fusion_ros.bundle import load_bundle
+from lla_fusion_ros.errors import LlaFusionError
+from lla_fusion_ros.resources import find_model
+
+SECTIONS = {
+    "fusion": "engine with the default fuser and warnings, against the float32 forward pass (CPU time)",
+    "replay": "replay of six cameras, against a bare loop of decode, crop, forward, arg max (wall time)",
+    "live": "the perception node with six cameras over DDS, against a plain arg-max node",
+    "memory": "peak memory of a replay with all outputs, by the length of the bag",
+}
+
+
+def records(section: str, road: Path, demo: Path, quick: bool) -> Iterator[dict[str, Any]]:
+    """The records of one section."""
+    if section == "fusion":
+        return measure_fusion(load_bundle(road), 5 if quick else 15)
+    if section == "memory":
+        return measure_memory(demo, 8.0 if quick else 60.0, 4.0)
+    bag = six_camera_bag(1.0 if quick else 4.0)
+    if section == "replay":
+        return measure_replay(bag, load_bundle(demo), 2 if quick else 5)
+    return measure_live(bag, str(demo.resolve()), 2.0 if quick else 6.0, 1 if quick else 3)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parse(arguments)
+    torch.set_num_threads(1)
+    console = Console(highlight=False)
+    document: dict[str, Any] = {"version": __version__, "machine": machine(), "quick": options.quick}
+    try:
+        road, demo = find_model(options.road), find_model(options.demo)
+        for section in options.sections:
+            document[section] = list(records(section, road, demo, options.quick))
+            console.print(f"\n{section}: {SECTIONS[section]}", soft_wrap=True)
+            console.print(table(document[section]))
+            if options.json is not None:
+                options.json.write_text(json.dumps(document, indent=1) + "\n")
+    except LlaFusionError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="make bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--sections", default=",".join(SECTIONS), metavar="NAMES", help="of %(default)s (default: all)"
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer rounds: a look, not a measurement")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the records to this file")
+    parser.add_argument("--road", default="gtsrb", help="bundle of the section fusion (%(default)s)")
+    parser.add_argument("--demo", default="signworld", help="bundle of the other sections (%(default)s)")
+    options = parser.parse_args(arguments)
+    options.sections = [name for name in options.sections.split(",") if name]
+    unknown = set(options.sections) - set(SECTIONS)
+    if unknown:
+        parser.error(f"no section is called {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
+    return options
+
+
+def table(rows: list[dict[str, Any]]) -> Table:
+    """Records without their quartiles, which the JSON has."""
+    columns = [key for key in rows[0] if not key.endswith("_quartiles")]
+    shown = Table(*columns, box=None, header_style="bold")
+    for row in rows:
+        values = (row[key] for key in columns)
+        shown.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in values))
+    return shown
+
+
+if __name__ == "__main__":
+    sys.exit(main())

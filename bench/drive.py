@@ -1,0 +1,81 @@
+"""The load of bench and soak: six cameras, 20 tracked objects in every frame, 640 x 480, JPEG."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from lla_fusion_ros import __version__
+from lla_fusion_ros.makebag.scene import SceneFrame, drive_frames
+from lla_fusion_ros.makebag.write import make_bag
+from lla_fusion_ros.signworld import CLASS_NAMES, Camera, Drive, DriveSettings, RoadsideObject
+
+RATE, OBJECTS = 10.0, 20
+# name, metres to the right, degrees to the right, focal length in pixels
+_CAMERAS = (
+    ("front_left", -0.8, -5.0, 560.0),
+    ("front", 0.0, 0.0, 620.0),
+    ("front_right", 0.8, 5.0, 560.0),
+    ("roof_left", -0.5, -3.0, 700.0),
+    ("roof", 0.0, 1.0, 760.0),
+    ("roof_right", 0.5, 3.0, 700.0),
+)
+CAMERAS = tuple(name for name, *_ in _CAMERAS)
+_SPEED = 6.0  # metres a second
+
+
+def six_camera_drive(duration: float = 10.0) -> Drive:
+    """Six overlapping cameras down an alley of signs: every frame has OBJECTS tracked objects."""
+    rng = np.random.default_rng([0, 5])
+    cameras = tuple(
+        Camera(
+            name,
+            offset=(x, 1.5, 0.0),
+            yaw=yaw,
+            focal=focal,
+            gain=float(rng.uniform(0.7, 1.1)),
+            tint=(float(rng.uniform(0.94, 1.06)), 1.0, float(rng.uniform(0.94, 1.06))),
+        )
+        for name, x, yaw, focal in _CAMERAS
+    )
+    objects: list[RoadsideObject] = []
+    for row in range(int((_SPEED * duration + 60) / 5.0) + 1):
+        for x, y in ((5.0, 1.6), (5.6, 2.9), (-5.0, 1.6), (-5.6, 2.9)):
+            name = CLASS_NAMES[int(rng.integers(len(CLASS_NAMES)))]
+            place = (x, y, 10.0 + 5.0 * row + float(rng.uniform(-1, 1)))
+            objects.append(RoadsideObject(f"{len(objects) + 1:03d}", name, place))
+    return Drive(
+        DriveSettings(
+            seed=0,
+            duration=duration,
+            rate=RATE,
+            speed=_SPEED,
+            cameras=cameras,
+            objects=tuple(objects),
+            occluded_share=0.0,
+            min_box=6.0,
+            max_boxes=OBJECTS,
+        )
+    )
+
+
+def six_camera_bag(seconds: float, progress: Callable[[int, int], None] | None = None) -> Path:
+    """The bag of the drive, rendered once for each version and kept in the user's cache."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lla_fusion_ros"
+    place = cache / f"six-cameras-{seconds:g}s-{__version__}"
+    if place.exists() and place.with_name(place.name + ".truth.json").exists():
+        return place
+    cache.mkdir(parents=True, exist_ok=True)
+    drive = six_camera_drive(seconds)
+
+    def counted() -> Iterator[SceneFrame]:
+        for number, frame in enumerate(drive_frames(drive), start=1):
+            if progress is not None:
+                progress(number, len(drive))
+            yield frame
+
+    make_bag(counted(), place, "signworld", CLASS_NAMES, encoding="jpeg", overwrite=True)
+    return place

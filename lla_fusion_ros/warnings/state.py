@@ -1,0 +1,169 @@
+"""What the warnings remember of each track; nothing of it grows with the track's length.
+
+Each class is a dataclass of arrays whose first axis is `tracks` (`lla_fusion_ros.rows`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lla_fusion_ros.fusion.measure import MeasuredViews
+from lla_fusion_ros.warnings.result import REASONS
+
+WINDOW = 10  # views that are compared with each other
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Sums over all views of a track.
+
+    Attributes:
+        count: views.                                                [tracks]
+        entropy, energy, log_norm, disagreement: of `MeasuredViews`. [tracks]
+        pmf: mean pmf of the networks.                               [tracks, classes]
+        logits: mean-centred logits, mean over networks.             [tracks, classes]
+        features: of each network, with the 1 for the bias.          [tracks, networks, D]
+    """
+
+    count: np.ndarray
+    entropy: np.ndarray
+    energy: np.ndarray
+    log_norm: np.ndarray
+    disagreement: np.ndarray
+    pmf: np.ndarray
+    logits: np.ndarray
+    features: np.ndarray
+
+    @classmethod
+    def zeros(cls, tracks: int, networks: int, classes: int, features: int) -> Sums:
+        return cls(
+            np.zeros(tracks),
+            np.zeros(tracks),
+            np.zeros(tracks),
+            np.zeros(tracks),
+            np.zeros(tracks),
+            np.zeros((tracks, classes)),
+            np.zeros((tracks, classes)),
+            np.zeros((tracks, networks, features)),
+        )
+
+    @classmethod
+    def of(cls, views: MeasuredViews) -> Sums:
+        """One view of each track."""
+        return cls(
+            np.ones(len(views)),
+            views.entropy,
+            views.energy,
+            views.log_norm,
+            views.disagreement,
+            views.mean_pmf,
+            views.mean_centred,
+            views.bounded_features,
+        )
+
+    def means(self) -> Sums:
+        """The same divided by the number of views; `count` stays."""
+        count = np.maximum(self.count, 1.0)
+        return Sums(
+            self.count,
+            self.entropy / count,
+            self.energy / count,
+            self.log_norm / count,
+            self.disagreement / count,
+            self.pmf / count[:, None],
+            self.logits / count[:, None],
+            self.features / count[:, None, None],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RecentViews:
+    """The last WINDOW views of a track in the order of arrival, the newest last; empty places are zeros.
+
+    Attributes:
+        count: views so far, also those that have left.             [tracks] int
+        evidence: ln of the pmf, floored (`contradiction.evidence`). [tracks, WINDOW, classes] float32
+        features: projected (`FeatureSpace.project`).               [tracks, WINDOW, r] float32
+        camera, stamp: where each comes from, in nanoseconds.       [tracks, WINDOW] int
+    """
+
+    count: np.ndarray
+    evidence: np.ndarray
+    features: np.ndarray
+    camera: np.ndarray
+    stamp: np.ndarray
+
+    @classmethod
+    def zeros(cls, tracks: int, classes: int, projected: int) -> RecentViews:
+        return cls(
+            np.zeros(tracks, np.int64),
+            np.zeros((tracks, WINDOW, classes), np.float32),
+            np.zeros((tracks, WINDOW, projected), np.float32),
+            np.zeros((tracks, WINDOW), np.int64),
+            np.zeros((tracks, WINDOW), np.int64),
+        )
+
+    def pushed(self, evidence: np.ndarray, features: np.ndarray, camera: int, stamp: int) -> RecentViews:
+        """With one more view of each track.  evidence [tracks, classes], features [tracks, r]"""
+        return RecentViews(
+            self.count + 1,
+            _pushed(self.evidence, evidence),
+            _pushed(self.features, features),
+            _pushed(self.camera, camera),
+            _pushed(self.stamp, stamp),
+        )
+
+    @property
+    def present(self) -> np.ndarray:
+        """Which places hold a view.  [tracks, WINDOW] bool"""
+        return np.arange(WINDOW) >= WINDOW - self.count[:, None]
+
+
+def _pushed(register: np.ndarray, newest: np.ndarray | int) -> np.ndarray:
+    """Without its oldest entry, with a new one at the end.  [tracks, WINDOW, ...]"""
+    shifted = np.empty_like(register)
+    shifted[:, :-1] = register[:, 1:]
+    shifted[:, -1] = newest
+    return shifted
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Whether each track shows a known object, as of the last time it was asked.
+
+    Attributes:
+        views: how many the track had then.  [tracks] int
+        mutual_information, ood_score, p_known: as in `result.Scores`.  [tracks]
+    """
+
+    views: np.ndarray
+    mutual_information: np.ndarray
+    ood_score: np.ndarray
+    p_known: np.ndarray
+
+    @classmethod
+    def nothing(cls, tracks: int) -> Known:
+        """Of tracks that nobody asked about."""
+        return cls(np.zeros(tracks, np.int64), np.zeros(tracks), np.zeros(tracks), np.ones(tracks))
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What was decided with the last view of each track.
+
+    Attributes:
+        warned: which of REASONS hold.                                                  [tracks, reasons] bool
+        hold: for how many further views an identity switch stays visible.              [tracks] int
+        pending: a switch was seen with which the track has not begun again.            [tracks] bool
+    """
+
+    warned: np.ndarray
+    hold: np.ndarray
+    pending: np.ndarray
+
+    @classmethod
+    def nothing(cls, tracks: int) -> Standing:
+        """Of tracks that nothing was said of."""
+        return cls(np.zeros((tracks, len(REASONS)), bool), np.zeros(tracks, np.int64), np.zeros(tracks, bool))

@@ -1,0 +1,34 @@
+"""What a replay tells of every track."""
+
+from __future__ import annotations
+
+import pytest
+
+from lla_fusion_ros.replay.track_table import TrackTable
+from support.fused_frames import frame
+
+NAMES = ("stop", "yield", "bend")
+
+
+def table_of(frames, scope: str = "global") -> TrackTable:
+    table = TrackTable(NAMES, scope)
+    for fused in frames:
+        table.take(fused.frame.header.stamp, fused)
+    return table
+
+
+def test_a_warning_is_told_from_its_first_view_to_its_last():
+    warned = {2, 3, 6}
+    table = table_of(frame(index, ["7"], warned=index in warned, pixels=False) for index in range(8))
+    told = [(each["first"], each["last"], each["views"]) for each in table.warnings()]
+    assert told == [(pytest.approx(1000.2), pytest.approx(1000.3), 2), (pytest.approx(1000.6),) * 2 + (1,)]
+    assert {each["reason"] for each in table.warnings()} == {"out_of_distribution"}
+    (track,) = table.tracks()
+    assert track["warned_views"] == 3 and track["reasons"] == ["out_of_distribution"]
+    assert track["class"] == "stop" and track["views"] == {"left": 8}
+
+
+def test_ids_of_each_camera_are_kept_apart_where_the_user_says_so():
+    frames = [frame(0, ["7"], camera="left"), frame(0, ["7"], camera="right")]
+    assert [track["views"] for track in table_of(frames).tracks()] == [{"left": 1, "right": 1}]
+    assert [track["views"] for track in table_of(frames, "camera").tracks()] == [{"left": 1}, {"right": 1}]

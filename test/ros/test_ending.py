@@ -1,0 +1,91 @@
+"""How processes end: in order, on any number of signals, and by force where something hangs."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+
+from support.processes import REPOSITORY
+
+HANGING = """
+import ctypes, threading
+from lla_fusion_ros.ros.ending import Ending
+from lla_fusion_ros.ros.session import begin
+
+begin()
+ending = Ending()
+print("ready")
+{rest}
+"""
+CASES = {
+    # as Fast DDS may hang in rclpy: in C, with Python's lock held
+    "with the lock": (
+        'ending.finish(0, ("a participant", lambda: ctypes.PyDLL(None).sleep(60)))',
+        "in finish",
+    ),
+    "without the lock": (
+        'ending.finish(0, ("a participant", lambda: ctypes.CDLL(None).sleep(60)))',
+        "not freed within 3 s: a participant",
+    ),
+    "at work": (
+        "lock = threading.Lock(); lock.acquire(); lock.acquire()",
+        "not freed within 3 s: the work under way",
+    ),
+}
+
+
+def test_whatever_hangs_the_process_ends_and_says_what_was_not_freed(ros_process):
+    processes = {name: ros_process(HANGING.format(rest=rest), name=name) for name, (rest, _) in CASES.items()}
+    for process in processes.values():
+        process.expect_end()
+        process.wait_for_log("ready")
+    begun = time.monotonic()
+    processes["at work"].popen.send_signal(signal.SIGTERM)
+    for name, process in processes.items():
+        assert process.wait(20) == 1
+        assert CASES[name][1] in process.log, process.log
+    assert time.monotonic() - begun < 10
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.05])
+def test_two_signals_close_together_end_a_node_as_one_does(ros_process, gap):
+    process = ros_process(
+        "lla_fusion_ros.ros.class_fusion_node", params={"model": "signworld"}, name="fusion"
+    )
+    process.wait_for_log("model ")
+    process.expect_end()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):
+        process.popen.send_signal(number)
+        time.sleep(gap)
+    assert process.wait(20) == 0
+    assert "Traceback" not in process.log, process.log
+
+
+@pytest.mark.parametrize(
+    ("module", "words", "says"),
+    [
+        ("class_fusion_node", ["--ros-args", "--log-level", "loud"], "loud"),
+        ("class_fusion_node", ["--ros-args", "--params-file", "/nowhere.yaml"], "/nowhere.yaml"),
+        ("bag_player_node", ["bag", "--ros-args", "--log-level", "loud"], "loud"),
+    ],
+)
+def test_arguments_that_ros_does_not_take_are_refused_with_a_sentence(ros_process, module, words, says):
+    process = ros_process(f"lla_fusion_ros.ros.{module}", *words)
+    assert process.wait() == 1
+    sentence = process.log.strip().splitlines()[-1]
+    assert "ROS refuses its arguments" in sentence and says in sentence
+    assert "Traceback" not in process.log
+
+
+def test_too_few_open_files_are_refused_with_a_sentence(ros_process):
+    source = (
+        "import resource, os, sys\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))\n"
+        "os.execv(sys.executable, [sys.executable, '-m', 'lla_fusion_ros.ros.perception_node'])"
+    )
+    process = ros_process(source, name="poor", env={"PYTHONPATH": str(REPOSITORY)})
+    assert process.wait() == 1
+    (sentence,) = process.log.strip().splitlines()
+    assert "16 files" in sentence and "ulimit -n" in sentence

@@ -1,0 +1,83 @@
+"""Fitting the warnings: stated rates on fresh tracks, and what the parts are fitted on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.warnings.fit import RIDGE, fit_logistic, fit_warnings
+from lla_fusion_ros.warnings.fit_space import fit_space
+from lla_fusion_ros.warnings.result import Scores
+from support.feature_world import FeatureWorld
+from support.warned_tracks import scores_along
+
+
+@pytest.fixture(scope="module")
+def world() -> FeatureWorld:
+    return FeatureWorld()
+
+
+def lowest(found: list[Scores], reason: int) -> np.ndarray:
+    """The smallest p-value of each track."""
+    return np.min([scores.p_values[:, reason] for scores in found], axis=0)
+
+
+def test_false_alarms_on_fresh_tracks_are_near_the_stated_rate(world) -> None:
+    model = fit_warnings(world.posterior, world.known(150), world.strange(80))
+    found = scores_along(world, model, world.known(300))
+    assert np.mean(lowest(found[2:], 0) <= 0.05) < 0.15
+    assert np.mean(lowest(found, 1) <= 0.01) < 0.05
+
+
+def test_too_few_tracks_are_refused(world) -> None:
+    with pytest.raises(InputError, match="at least 10 validation tracks"):
+        fit_warnings(world.posterior, world.known(5), world.strange(20))
+
+
+def test_single_image_tracks_can_be_fitted_and_never_show_a_switch(world) -> None:
+    model = fit_warnings(world.posterior, world.known(60, steps=1), world.strange(40, steps=1))
+    found = scores_along(world, model, world.known(20, steps=12))
+    assert (lowest(found, 1) == 1.0).all()
+
+
+def test_tracks_of_several_cameras_give_the_camera_threshold(world) -> None:
+    model = fit_warnings(world.posterior, world.known(60, cameras=2), world.strange(40))
+    assert model.camera.tracks == 60
+
+
+def test_the_logistic_fit_equals_the_reference_implementation() -> None:
+    rng = np.random.default_rng(0)
+    negative, positive = rng.normal(size=(80, 3)), rng.normal(size=(50, 3)) + 0.7
+    intercept, coefficients = fit_logistic(negative, positive)
+    weight = np.repeat([0.5 / 80, 0.5 / 50], [80, 50])
+    reference = LogisticRegression(C=1 / RIDGE, tol=1e-10, max_iter=1000)
+    reference.fit(np.concatenate([negative, positive]), np.repeat([0, 1], [80, 50]), weight)
+    np.testing.assert_allclose(coefficients, reference.coef_[0], rtol=1e-4)
+    assert intercept == pytest.approx(reference.intercept_[0], rel=1e-4)
+
+
+def test_the_switch_test_reads_classes_from_the_logits_alone(world) -> None:
+    """With features that say nothing, spliced tracks are still found by their pmfs."""
+    known = world.known(120)
+    blank = replace(known, features=np.random.default_rng(0).normal(size=known.features.shape))
+    model = fit_warnings(world.posterior, blank, world.strange(40))
+    assert model.quality["switch_detected_5"] > 0.9
+
+
+def test_features_of_the_tracks_themselves_do_not_make_them_familiar(world) -> None:
+    """Thresholds measured on the very tracks that made the feature space would promise too much."""
+    inside = world.known(60)
+    model = fit_warnings(world.posterior, inside, world.strange(60))
+    found = scores_along(world, model, world.known(300))
+    assert np.mean(lowest(found[2:], 0) <= 0.1) < 0.25
+
+
+def test_other_tracks_can_be_the_reference_of_what_is_known(world) -> None:
+    reference = world.known(200)
+    model = fit_warnings(world.posterior, world.known(60), world.strange(60), reference)
+    again = fit_space(reference.features, reference.steps, reference.label)
+    np.testing.assert_array_equal(model.space.centres, again.centres)

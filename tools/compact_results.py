@@ -1,0 +1,158 @@
+"""What the pages show of a result, and nothing else: rounded, without paths of a machine."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+Record = dict[str, Any]
+
+FUSERS = ("last", "mean_pmf", "product", "wls", "ella", "pool", "dual_pool")
+LENGTHS = (1, 3, 10, 30)
+OOD_SCORES = ("fused entropy", "energy", "combined")
+METHODS = (
+    "temperature_scaling", "deep_ensemble", "deep_ensemble_scaled", "lla", "fusion", "fusion_cross", "ella",
+    "fusion_scaled",
+)  # fmt: skip
+DROPPED_OPTIONS = ("--json", "--plots", "--cache", "--threads", "--figure")
+
+
+def compact(record: Record) -> Record:
+    """The part of a record that the pages are made from; told by its keys what it is."""
+    if "comparisons" in record:
+        return _evaluation(record)
+    if "experiment" in record:
+        return _reproduction(record)
+    if "slopes" in record:
+        return _with_machine(record, "load", "balance", "slopes")
+    if "always" in record:
+        return _faults(record)
+    if "machine" in record:  # of the benchmark
+        return _with_machine(record, "fusion", "replay", "live", "memory")
+    if "bundle" in record:  # of measure_misses.py
+        return {**record, "command": plain_command(record["command"])}
+    raise SystemExit(f"a record with the keys {', '.join(record)} is of no known kind")
+
+
+def write(record: Record, path: Path) -> None:
+    """One entry of a list a line, so that differences can be read."""
+    parts = []
+    for key, value in record.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            rows = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in value)
+            parts.append(f" {json.dumps(key)}: [\n  {rows}\n ]")
+        else:
+            parts.append(f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}")
+    path.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
+
+
+def plain_command(command: str) -> str:
+    """A command that others can type: data sets in data/, tools in tools/, no files to write."""
+    words, kept = iter(shlex.split(command)), []
+    for word in words:
+        if word in DROPPED_OPTIONS:
+            next(words)
+        elif word.endswith(".py"):
+            kept.append(f"tools/{Path(word).name}")
+        elif word.startswith("/"):
+            kept.append(f"data/{Path(word).name}")
+        else:
+            kept.append(word)
+    return shlex.join(kept)
+
+
+def _evaluation(record: Record) -> Record:
+    networks = record["bundle"]["networks"]
+    shown = {*FUSERS, record["default_fuser"]}
+    longest = max(row["L"] for row in record["results"])
+    start = max(row["L_from"] for row in record["comparisons"])
+    return {
+        "command": plain_command(record["command"]),
+        "bundle": record["bundle"],
+        "dataset": record["dataset"]["name"],
+        "version": record["version"],
+        **{key: record[key] for key in ("default_fuser", "tracks", "outside_tracks", "draws")},
+        "results": [
+            {
+                **{key: row[key] for key in ("fuser", "regime", "L")},
+                **_rounded(row, "accuracy", "accuracy_interval", "nll", "ece", "flips"),
+            }
+            for row in record["results"]
+            if row["C"] == networks and row["fuser"] in shown and row["L"] in (*LENGTHS, longest)
+        ],
+        "single_frame": {
+            row["regime"]: round(row["accuracy"], 4)
+            for row in record.get("single_frame", ())
+            if row["C"] == networks
+        },
+        "L_from": start,
+        "over_pool": [
+            {"fuser": row["fuser"], **_rounded(row, "nll_over_pool", "nll_over_pool_interval")}
+            for row in record["comparisons"]
+            if (row["regime"], row["C"], row["L_from"]) == ("all", networks, start) and row["fuser"] in shown
+        ],
+        "ood": [
+            {
+                **{key: row[key] for key in ("score", "regime", "L")},
+                **_rounded(row, "auroc", "fpr95"),
+            }
+            for row in record["ood"]
+            if row["C"] == networks and row["score"] in OOD_SCORES and row["L"] == 10
+        ],
+        "switch": [
+            {"regime": row["regime"], **_rounded(row, "detection_5", "detection_15", "false_alarm")}
+            for row in record["switch"]
+        ],
+    }
+
+
+def _reproduction(record: Record) -> Record:
+    kept = ("experiment", "networks", "epochs", "seeds", "version")
+    rows = [
+        {
+            "method": row["method"],
+            "title": row["title"].partition(" (")[0],
+            **{
+                name: [round(score["mean"], 5), round(score["spread"], 5), score["paper"]]
+                for name, score in row["scores"].items()
+                if name in ("accuracy", "nll", "brier", "ece", "auroc")
+            },
+        }
+        for row in record["table"]
+        if row["method"] in METHODS
+    ]
+    command = plain_command(record["command"])
+    return {"command": command, **{key: record[key] for key in kept}, "table": rows}
+
+
+def _faults(record: Record) -> Record:
+    runs = [run for fault in record["faults"] for run in fault["runs"]]
+    faults = [
+        {
+            "name": fault["name"],
+            "expects": fault["expects"],
+            "injected": sum(run["injected"] for run in fault["runs"]),
+            "checks": sum(run["checks"] for run in fault["runs"]),
+            "failures": [sentence for run in fault["runs"] for sentence in run["failures"]],
+            "not_possible": next((run["not_possible"] for run in fault["runs"] if run["not_possible"]), ""),
+        }
+        for fault in record["faults"]
+    ]
+    minutes = round(sum(run["seconds"] for run in runs) / record["runs"] / 60, 1)
+    return {**_with_machine(record, "runs"), "minutes": minutes, "faults": faults}
+
+
+def _with_machine(record: Record, *keys: str) -> Record:
+    # the load says how far to trust a time
+    machine = {key: record["machine"][key] for key in ("cpu", "cores", "load") if key in record["machine"]}
+    kept = {key: record[key] for key in keys if key in record}
+    return {"version": record["version"], "machine": machine, **kept}
+
+
+def _rounded(row: Record, *keys: str) -> Record:
+    return {
+        key: [round(value, 4) for value in row[key]] if isinstance(row[key], list) else round(row[key], 4)
+        for key in keys
+    }

@@ -1,0 +1,308 @@
+"""The generated parts of the pages, each a function from the results to Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from model_cards import card
+
+
+class Results:
+    """docs/results: NAME.json by name."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __getitem__(self, name: str) -> dict[str, Any]:
+        record: dict[str, Any] = json.loads((self._folder / f"{name}.json").read_text(encoding="utf-8"))
+        return record
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def short(value: float, digits: int = 3) -> str:
+    """.123 in the place of 0.123, as tables of probabilities are read."""
+    text = f"{value:.{digits}f}"
+    return text.replace("0.", ".", 1) if abs(value) < 1 else text
+
+
+def paper(results: Results, name: str, *scores: str) -> str:
+    """Means over seeds, the paper's printed value in brackets."""
+    record = results[f"reproduce-{name}"]
+    titles = {"accuracy": "accuracy", "nll": "NLL", "brier": "Brier", "ece": "ECE", "auroc": "AUROC, unknown"}
+    rows = []
+    for row in record["table"]:
+        cells = []
+        for score in scores:
+            mean, _, printed = row[score]
+            text = short(mean, 4 if score in ("ece", "nll") else 3)
+            cells.append(text if printed is None else f"{text} ({printed:g})".replace("(0.", "(."))
+        rows.append([row["title"], *cells])
+    widest = {score: max(row[score][1] for row in record["table"]) for score in ("accuracy", "ece")}
+    note = (
+        f"\nMeans of {len(record['seeds'])} ensembles of {record['networks']} networks; standard deviation "
+        f"at most {short(widest['accuracy'], 4)} (accuracy) and {short(widest['ece'], 4)} (ECE).\n"
+    )
+    return markdown(["method", *(titles[score] for score in scores)], rows) + note
+
+
+def fusers(results: Results, name: str, *cells: str) -> str:
+    """Accuracy / NLL at some regimes and lengths (hard:10 ...), the best NLL over all of them first."""
+    record = results[name]
+    wanted = [(cell.split(":")[0], int(cell.split(":")[1])) for cell in cells]
+    found = {(row["fuser"], row["regime"], row["L"]): row for row in record["results"]}
+    ratio = {row["fuser"]: row for row in record["over_pool"]}
+    calibrated, longest = max(n for r, n in wanted if r == "mixed"), max(n for _, n in wanted)
+    names = sorted(ratio, key=lambda fuser: sum(found[(fuser, *cell)]["nll"] for cell in wanted))
+    header = ["fuser", *(f"{regime}, L={length}" for regime, length in wanted)]
+    header += [
+        f"ECE hard, L={calibrated}",
+        f"flips hard, L={longest}",
+        f"NLL / `pool`, L ≥ {record['L_from']}",
+    ]
+    rows = []
+    for fuser in names:
+        pairs = [found[(fuser, *cell)] for cell in wanted]
+        low, high = ratio[fuser]["nll_over_pool_interval"]
+        over = f"{short(ratio[fuser]['nll_over_pool'], 2)} [{short(low, 2)}, {short(high, 2)}]"
+        rows.append(
+            [
+                f"**`{fuser}`**" if fuser == record["default_fuser"] else f"`{fuser}`",
+                *(f"{short(row['accuracy'])} / {short(row['nll'])}" for row in pairs),
+                short(found[fuser, "hard", calibrated]["ece"]),
+                short(found[fuser, "hard", longest]["flips"], 2),
+                "1" if fuser == "pool" else over,
+            ]
+        )
+    note = f"\n{record['tracks']} test tracks, {record['draws']} draws where degraded; bold: the default.\n"
+    return markdown(header, rows) + note
+
+
+def warnings(results: Results, inside: str, outside: str) -> str:
+    """Unknown objects and identity switches, by regime."""
+    held_out, switched = results[outside], results[inside]["switch"]
+    auroc = {(row["score"], row["regime"]): row for row in held_out["ood"]}
+    rows = [
+        [
+            row["regime"],
+            short(auroc["combined", row["regime"]]["auroc"]),
+            short(auroc["combined", row["regime"]]["fpr95"]),
+            short(auroc["fused entropy", row["regime"]]["auroc"]),
+            f"{row['detection_5']:.0%} / {row['detection_15']:.0%}",
+            f"{row['false_alarm']:.1%}",
+        ]
+        for row in switched
+    ]
+    header = ["regime", "AUROC of the warning", "its FPR at 95%", "AUROC of the fused entropy"]
+    header += ["identity switch found within 5 / 15 frames", "false alarms per track (1% set)"]
+    return markdown(header, rows)
+
+
+def false_alarms(results: Results, road: str, demo: str) -> str:
+    """Objects of known classes that are ever called unknown, away from what was calibrated."""
+    rows = []
+    for row in results[road]["jpeg"]:
+        quality = row["jpeg_quality"]
+        rows.append(["German signs, " + ("as recorded" if quality is None else f"JPEG {quality}"), row])
+    for name, part in (("in full view", "in_full_view"), ("partly hidden", "partly_hidden")):
+        rows.append([f"sign world, whole drives, {name}", results[demo]["drives"][part]])
+    return markdown(
+        ["tracks", "right at the end", "called unknown (2% set)"],
+        [
+            [
+                what,
+                f"{row['right_at_last']} of {row['tracks']}",
+                f"{row['out_of_distribution']}, {row['out_of_distribution'] / row['tracks']:.1%}",
+            ]
+            for what, row in rows
+        ],
+    )
+
+
+def weak_classes(results: Results, name: str, most: str, *title: str) -> str:
+    """The classes that are confused most in the hard regime, as an item of a list."""
+    record = results[name]["classes"]
+    told = [
+        f"*{row['class']}* {short(row['accuracy'], 2)} of {row['tracks']} (taken for *{row['taken_for']}*)"
+        for row in record["weak"][: int(most)]
+    ]
+    below = f"{len(record['weak'])} of {record['classes']} classes are below .9 (accuracy of so many signs)"
+    return f"- **{' '.join(title)}.** After {record['frames']} hard views {below}: {', '.join(told)} …\n"
+
+
+def eight_bits(results: Results, exact: str, rounded: str) -> str:
+    """What 8 bits change after ten frames, in a sentence."""
+    wanted = results[exact]["default_fuser"]
+    found = [
+        {row["regime"]: row for row in results[name]["results"] if (row["fuser"], row["L"]) == (wanted, 10)}
+        for name in (exact, rounded)
+    ]
+    told = [
+        f"{regime} {short(found[0][regime]['accuracy'])} → {short(found[1][regime]['accuracy'])}, "
+        f"NLL {short(found[0][regime]['nll'])} → {short(found[1][regime]['nll'])}"
+        for regime in found[0]
+    ]
+    return "In 8 bits instead of float32, after ten frames: " + "; ".join(told) + ".\n"
+
+
+def splits(results: Results) -> str:
+    """How one fuser does against `pool` on other splits and networks, as an item of a list."""
+    record = results["other_splits"]
+    ratios = sorted(record["splits"], key=lambda row: row["nll_over_pool"])
+    sure = sum(row["nll_over_pool_interval"][1] < 1 for row in ratios)
+    first, last = ratios[0], ratios[-1]
+    return (
+        f"- **The gain over `pool` is uncertain.** On {len(ratios)} other splits and ensembles of the two "
+        f"sign sets the NLL of `{record['fuser']}` is {short(first['nll_over_pool'], 2)} "
+        f"({first['tracks_of']}) to {short(last['nll_over_pool'], 2)} ({last['tracks_of']}) of `pool`'s; the "
+        f"interval lies below 1 on {sure} of them.\n"
+    )
+
+
+def speed(results: Results) -> str:
+    """What `make bench` measures."""
+    record = results["bench"]
+    rows = [
+        [
+            f"engine / float32 forward pass; tracks a frame: {row['tracks']}, L = {row['L']}",
+            f"{short(row['ratio_forward'])} ({row['us_per_frame']:.0f} µs)",
+        ]
+        for row in record["fusion"]
+    ]
+    rows += [
+        [
+            f"replay / bare loop, networks in {row['precision']}",
+            f"{short(row['ratio_bare'], 2)} ({row['views_per_s']:.0f} views/s)",
+        ]
+        for row in record["replay"]
+    ]
+    rows += [
+        [
+            f"live, 6 cameras, {row['objects']} objects each, {row['frames_per_s']:g} frames/s",
+            f"{row['drops']} of {row['frames']} dropped (plain node {row['plain_drops']}), "
+            f"{row['p50_ms']:.0f} ms (95%: {row['p95_ms']:.0f}), CPU / plain {row['cpu_ratio_plain']:.2f}",
+        ]
+        for row in record["live"]
+    ]
+    rows += [
+        [f"peak memory, replay of {row['bag_seconds']:g} s", f"{row['peak_mb']} MB"]
+        for row in record["memory"]
+    ]
+    rows.append(["memory of one object, however long", f"{record['fusion'][0]['bytes_per_track']} bytes"])
+    note = f"\n{_machine(record)}; one run, one thread for the networks.\n"
+    if record["machine"].get("load", 0) > record["machine"]["cores"]:
+        note += (
+            "**Other programs kept the machine busier than it has cores**: on a quiet one drops, latency and "
+            "views/s are better, and ratios may differ too.\n"
+        )
+    return markdown(["", "measured"], rows) + note
+
+
+def faults(results: Results) -> str:
+    """What the node does under every fault."""
+    rows = []
+    for fault in results["faults"]["faults"]:
+        expects = fault["expects"]
+        if fault["failures"]:
+            expects = f"**failed: {fault['failures'][0][:200]}**"
+        elif fault["not_possible"]:
+            expects += f" (not possible on this machine: {fault['not_possible']})"
+        rows.append([fault["name"].replace("_", " "), str(fault["injected"]), expects])
+    return markdown(["fault", "times", "what happens"], rows)
+
+
+def faults_summary(results: Results) -> str:
+    """The campaign in a sentence."""
+    record = results["faults"]
+    injected, checks = (sum(fault[key] for fault in record["faults"]) for key in ("injected", "checks"))
+    failures = sum(len(fault["failures"]) for fault in record["faults"])
+    return (
+        f"- [Faults](robustness.md#faults): {record['runs']} runs of {len(record['faults'])} faults, "
+        f"{injected} injections, {checks} checks, {failures} failures.\n"
+    )
+
+
+def soak_summary(results: Results) -> str:
+    """The long run in a sentence."""
+    record = results["soak"]
+    load, account, memory = record["load"], record["balance"], record["slopes"]["memory_mb"]
+    return (
+        f"- [Soak](robustness.md#long-runs): {load['minutes']:g} minutes at full load, {account['sent']} "
+        f"frames sent, {account['fused_frames']} fused, {account['uncounted']} lost uncounted; memory "
+        f"{memory['level']:.0f} MB, {memory['per_hour']:+.1f} MB an hour.\n"
+    )
+
+
+def soak(results: Results) -> str:
+    """Slopes and the balance of frames."""
+    record = results["soak"]
+    load, account = record["load"], record["balance"]
+    names = {
+        "memory_mb": "resident memory",
+        "handles": "file handles",
+        "threads": "threads",
+        "p50_ms": "latency, median",
+        "p95_ms": "latency, 95%",
+    }
+    rows = []
+    for name, slope in record["slopes"].items():
+        unit = f" {slope['unit']}" if slope["unit"] else ""
+        rows.append(
+            [
+                names[name],
+                f"{slope['level']:.0f}{unit}",
+                f"{slope['per_hour']:+.3g} [{slope['low']:+.3g}, {slope['high']:+.3g}]{unit}",
+                "flat" if slope["flat"] else "**grows**",
+            ]
+        )
+    parts = [
+        ("fused", account["fused_frames"]),
+        ("dropped because the networks were behind (`queue_full`)", account["dropped_queue_full"]),
+        ("lost by DDS and counted", account["images_lost_by_dds"]),
+        ("unused, with a reason for every object", account["unused_frames"] + account["dropped_bad_image"]),
+        ("without boxes", account["images_without_detections"]),
+        ("waiting at the end", account["waiting_images"] + account["waiting_frames"]),
+    ]
+    told = " + ".join(f"{count} {what}" for what, count in parts if count)
+    return (
+        f"{load['minutes']:g} minutes, {load['cameras']} cameras at {load['rate']:g} Hz with "
+        f"{load['objects']} objects each, model `{load['model']}`; {_machine(record)}.\n\n"
+        + markdown(["", "level", "change an hour", ""], rows)
+        + f"\n{account['sent']} frames sent = {told}; **{account['uncounted']} uncounted**.\n"
+    )
+
+
+def commands(results: Results, *names: str) -> str:
+    """The commands that made the results."""
+    return "```sh\n" + "\n".join(results[name]["command"] for name in names) + "\n```\n"
+
+
+def _machine(record: dict[str, Any]) -> str:
+    machine = record["machine"]
+    load = f", load {machine['load']:g} when it began" if "load" in machine else ""
+    return f"{machine['cpu']}, {machine['cores']} cores{load}"
+
+
+TABLES: dict[str, Callable[..., str]] = {
+    "paper": paper,
+    "fusers": fusers,
+    "warnings": warnings,
+    "false-alarms": false_alarms,
+    "weak-classes": weak_classes,
+    "eight-bits": eight_bits,
+    "splits": splits,
+    "speed": speed,
+    "faults": faults,
+    "faults-summary": faults_summary,
+    "soak": soak,
+    "soak-summary": soak_summary,
+    "commands": commands,
+    "card": card,
+}
