@@ -34,7 +34,7 @@ MEMORY = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bundle", help="the model file, or the name of one that ships")
     data = parser.add_argument_group("data")
-    data.add_argument("--dataset", required=True, help="name of the data set; docs/datasets.md lists them")
+    data.add_argument("--dataset", required=True, help="name of the data set; docs/train.md lists them")
     data.add_argument("--root", help="its folder")
     add_data_arguments(data)
     data.add_argument(

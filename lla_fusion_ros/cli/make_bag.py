@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     drive.add_argument("--duration", type=float, default=20.0, help="seconds (%(default)s)")
     drive.add_argument("--seed", type=int, default=0, help="another seed, another road (%(default)s)")
     data = parser.add_argument_group("a data set")
-    data.add_argument("--dataset", help="its name; docs/datasets.md lists them")
+    data.add_argument("--dataset", help="its name; docs/train.md lists them")
     data.add_argument("--root", help="its folder")
     add_data_arguments(data)
     data.add_argument(

@@ -36,7 +36,7 @@ lla-fusion train --dataset folders --root crops --start a.bundle --epochs 0 --ou
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     data = parser.add_argument_group("data")
-    data.add_argument("--dataset", required=True, help="name of the data set; docs/datasets.md lists them")
+    data.add_argument("--dataset", required=True, help="name of the data set; docs/train.md lists them")
     data.add_argument("--root", help="its folder")
     add_data_arguments(data)
     data.add_argument(
