@@ -49,7 +49,7 @@ REPLAY = ["replay", "drive", "--bundle", "tiny.safetensors"]
         ([*TRAIN, "notes"], "'notes' is a folder"),
         ([*TRAIN, "nowhere/x.safetensors"], "nowhere' of --out does not exist"),
         ([*TRAIN, "x.safetensors", "--checkpoints", "file"], "--checkpoints 'file'"),
-        ([*EVALUATE, "--json", "notes"], "--json 'notes' is a folder"),
+        ([*EVALUATE, "--json", "nowhere/x.json"], "nowhere' of --json"),
         ([*EVALUATE, "--plots", "file"], "--plots 'file'"),
         ([*REPLAY, "--out", "file"], "--out 'file'"),
         ([*REPLAY, "--truth", "drive.truth.json"], "not JSON"),
