@@ -1,10 +1,10 @@
 """The built-in tracker of one camera: boxes without ids in, ids out.
 
-Each track is a Kalman filter with constant velocity on the centre and the logarithm of the size, in message time.
-All its noise is in units of the box, so it behaves alike for small and large boxes and for slow and fast cameras.
-Boxes and tracks are matched one to one by the likelihood of the box under the prediction: unlike overlap, this
-still tells neighbours apart when small boxes have moved by more than their size. Classes play no part: a class
-that flickers must not tear a track.
+Each track is a Kalman filter with constant velocity on the centre and the logarithm of the size, in message
+time. All its noise is in units of the box, so it behaves alike for small and large boxes. Boxes and tracks
+are matched one to one by the likelihood of the box under the prediction: unlike overlap, this still tells
+neighbours apart when small boxes have moved by more than their size. Classes play no part: a class that
+flickers must not tear a track.
 """
 
 from __future__ import annotations
@@ -19,10 +19,18 @@ from lla_fusion_ros.settings import check_settings, setting
 NANOSECONDS = 1e9
 # Standard deviations. A position counts in sides of the box, a size by its logarithm.
 PIXEL = 0.7  # detectors round
-MEASURED = np.array([0.08, 0.08, 0.12, 0.12])
-FIRST_SPEED = np.array([4.0, 4.0, 1.0, 1.0])  # per second, of a box seen for the first time
-PIXEL_SPEED = 100.0  # pixels per second on top, for far objects while the vehicle turns
-ACCELERATION = np.array([4.0, 4.0, 0.8, 0.8])  # per second to the power 1.5
+MEASURED = np.array([0.08, 0.08, 0.09, 0.09])
+FIRST_SPEED = np.array([3.0, 3.0, 0.7, 0.7])  # per second, of a box seen for the first time
+PIXEL_SPEED = 50.0  # pixels per second on top
+TURN_SPEED = 130.0  # ... and on top where nothing else fits: the vehicle may be turning
+ACCELERATION = np.array([1.0, 1.0, 0.2, 0.2])  # per second to the power 1.5, for an agility of 1
+# A box belongs to a track where it is likelier there than as a new object: -2 ln of the density of those, per
+# box side squared and unit of log size squared. So a track whose place is hardly known takes no box at all.
+NEW_OBJECT = -1.0
+# ... and where it is no farther away, in variances. Tight: an object in two tracks costs certainty, two
+# objects in one track cost truth.
+FARTHEST = 9.0
+UNSURE = 2.0  # variances by which an unsure box must be nearer than a sure one
 FAR = 1e6  # the cost of what cannot be
 
 
@@ -37,8 +45,8 @@ class TrackerSettings:
         0.5, "score from which a box begins a track; others only continue one; 0: every box does", 0.0, 1.0
     )
     confirm: int = setting(1, "boxes a track needs before it gets an id", 1, 100)
-    gate: float = setting(
-        4.5, "standard deviations between box and prediction from which they are two objects", 1.0, 20.0
+    agility: float = setting(
+        2.0, "how quickly objects change their speed: 1 for steady ones, 10 for erratic ones", 0.1, 100.0
     )
     capacity: int = setting(200, "most boxes looked at in a frame, and most tracks kept", 1, 1000)
     clock_jump: float = setting(
@@ -68,7 +76,9 @@ class Tracker:
         # variances of place and speed and their covariance  [tracks, 3, 4]
         self._variance = np.empty((0, 3, 4))
 
-    def __len__(self) -> int:
+    @property
+    def tracks(self) -> int:
+        """Tracks alive, with an id or not yet."""
         return len(self._number)
 
     def update(self, stamp: int, boxes: np.ndarray, scores: np.ndarray | None = None) -> tuple[str, ...]:
@@ -102,18 +112,19 @@ class Tracker:
 
     def _match_late(self, found: np.ndarray, sure: np.ndarray, seconds: float) -> np.ndarray:
         """Track numbers of the boxes of a frame that is not newer than the newest.  [boxes]"""
-        tracks = _match(found, sure, *self._predicted(seconds), self.settings.gate)
+        tracks = _match(found, sure, *self._predicted(seconds))
         return np.where(tracks >= 0, np.append(self._number, 0)[tracks], 0)
 
     def _advance(self, stamp: int, found: np.ndarray, sure: np.ndarray, seconds: float) -> np.ndarray:
         """Move all tracks to the frame's time, give them its boxes, begin new ones.  [boxes]"""
         self._place, self._variance = self._predicted(seconds)
-        self._time = stamp
+        before, self._time = self._time, stamp
         self._take(stamp - self._seen <= self.settings.keep * NANOSECONDS)
-        tracks = _match(found, sure, self._place, self._variance, self.settings.gate)
+        tracks = _match(found, sure, self._place, self._variance)
+        self._match_young(tracks, found, sure, seconds, before)
         self._correct(tracks[tracks >= 0], found[tracks >= 0])
         new = np.flatnonzero((tracks < 0) & sure)
-        tracks[new] = len(self) + np.arange(len(new))
+        tracks[new] = self.tracks + np.arange(len(new))
         self._begin(found[new])
         matched = tracks[tracks >= 0]
         self._hits[matched] += 1
@@ -122,14 +133,31 @@ class Tracker:
         self._number[ripe] = self._born + 1 + np.arange(len(ripe))
         self._born += len(ripe)
         numbers = np.where(tracks >= 0, np.append(self._number, 0)[tracks], 0)
-        if len(self) > self.settings.capacity:
+        if self.tracks > self.settings.capacity:
             newest = np.argsort(-self._seen, kind="stable")[: self.settings.capacity]
             self._take(np.sort(newest))
         return numbers
 
+    def _match_young(
+        self, tracks: np.ndarray, found: np.ndarray, sure: np.ndarray, seconds: float, before: int | None
+    ) -> None:
+        """Tracks that began with the frame before, so that their speed is not known, get boxes left over."""
+        free = (self._hits == 1) & (self._seen == before)
+        free[tracks[tracks >= 0]] = False
+        young, left = np.flatnonzero(free), np.flatnonzero(tracks < 0)
+        variance = self._variance[young]
+        variance[:, 0, :2] += (TURN_SPEED * seconds) ** 2
+        variance[:, 1, :2] += TURN_SPEED**2 * seconds
+        variance[:, 2, :2] += TURN_SPEED**2
+        matched = _match(found[left], sure[left], self._place[young], variance, new_object=FAR)
+        rows = np.flatnonzero(matched >= 0)
+        tracks[left[rows]] = young[matched[rows]]
+        self._variance[young[matched[rows]]] = variance[matched[rows]]
+
     def _predicted(self, seconds: float) -> tuple[np.ndarray, np.ndarray]:
         """Place and variance of all tracks so many seconds from the newest frame."""
-        noise, span = (ACCELERATION * _unit(self._place)) ** 2, abs(seconds)
+        noise = (self.settings.agility * ACCELERATION * _unit(self._place)) ** 2
+        span = abs(seconds)
         place, both, speed = self._variance[:, 0], self._variance[:, 1], self._variance[:, 2]
         variance = np.stack(
             [
@@ -183,23 +211,23 @@ def _measured(found: np.ndarray) -> np.ndarray:
 
 
 def _match(
-    found: np.ndarray, sure: np.ndarray, place: np.ndarray, variance: np.ndarray, gate: float
+    found: np.ndarray,
+    sure: np.ndarray,
+    place: np.ndarray,
+    variance: np.ndarray,
+    new_object: float = NEW_OBJECT,
 ) -> np.ndarray:
-    """The track of every box, or -1: first the sure boxes, then the others with the tracks that are left."""
+    """The track of every box, or -1; all at once, so that a sure box does not take an unsure one's track."""
     tracks = np.full(len(found), -1)
     if not len(place) or not len(found):
         return tracks
     total = variance[None, :, 0] + _measured(found)[:, None]  # [boxes, tracks, 4]
     distance = ((found[:, None] - place[None]) ** 2 / total).sum(axis=2)
-    # the likelihood's own scale: a track whose place is hardly known must not win every box
+    # -2 ln of the likelihood
     cost = distance + np.log(total / _unit(found)[:, None] ** 2).sum(axis=2)
-    cost = np.where(distance <= gate**2, cost, FAR)
-    free = np.ones(len(place), bool)
-    for boxes in (np.flatnonzero(sure), np.flatnonzero(~sure)):
-        left = np.flatnonzero(free)
-        rows, columns = linear_sum_assignment(cost[np.ix_(boxes, left)])
-        rows, columns = boxes[rows], left[columns]
-        real = cost[rows, columns] < FAR
-        tracks[rows[real]] = columns[real]
-        free[columns[real]] = False
+    cost[~sure] += UNSURE
+    cost = np.where((cost <= new_object) & (distance <= FARTHEST), cost, FAR)
+    rows, columns = linear_sum_assignment(cost)
+    real = cost[rows, columns] < FAR
+    tracks[rows[real]] = columns[real]
     return tracks
