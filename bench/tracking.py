@@ -20,12 +20,13 @@ from scipy.optimize import linear_sum_assignment
 
 from lla_fusion_ros.bundle import load_bundle
 from lla_fusion_ros.crops import Pixels, check_boxes, cut_crops
-from lla_fusion_ros.pipeline import Classifier, FusionEngine, FusionSettings, Observation
+from lla_fusion_ros.pipeline import Classifier, FusionEngine, Observation
 from lla_fusion_ros.signworld import CameraFrame, Conditions, Drive, DriveSettings, six_camera_drive
 from lla_fusion_ros.tracking import Tracker, TrackerSettings
 
 MISSED, FALSE, JITTER = 0.10, 0.05, 0.05
 SIZE = (640, 480)
+GAP = 1000 * 10**9  # ns between two drives
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,19 @@ class Noisy:
     truth: tuple[str, ...]
     labels: np.ndarray
     scores: np.ndarray
+
+
+def drives_again(frames: list[CameraFrame], draws: int) -> list[Noisy]:
+    """The same drive several times, one after the other, each with mishaps and ids of its own."""
+    return [
+        replace(
+            item,
+            frame=replace(item.frame, stamp=item.frame.stamp + draw * GAP),
+            truth=tuple(name and f"{draw}.{name}" for name in item.truth),
+        )
+        for draw in range(draws)
+        for item in degrade(frames, seed=draw)
+    ]
 
 
 def degrade(frames: Iterable[CameraFrame], seed: int) -> list[Noisy]:
@@ -138,9 +152,14 @@ def motmetrics_idf1(noisy: list[Noisy], ids: list[tuple[str, ...]]) -> dict[str,
     import motmetrics
 
     scores = motmetrics.MOTAccumulator(auto_id=True)
+    numbers: dict[str, int] = {}  # it takes ids that are numbers
+
+    def number(name: str) -> int:
+        return numbers.setdefault(name, len(numbers))
+
     for item, own in zip(noisy, ids, strict=True):
-        true = [f"{item.frame.camera}/{name}" for name in item.truth if name]
-        given = [name for name in own if name]
+        true = [number(f"{item.frame.camera}/{name}") for name in item.truth if name]
+        given = [number(name) for name in own if name]
         # a box is only ever itself: distance 0 to its own truth, none to others
         same = [row for row, name in enumerate(item.truth) if name]
         boxes = [row for row, name in enumerate(own) if name]
@@ -167,7 +186,7 @@ class FusedNll:
 
     def __call__(self, noisy: list[Noisy], ids: list[tuple[str, ...]]) -> dict[tuple[int, int], float]:
         """Frame and row of every box of a known class that was fused -> its NLL."""
-        engine = FusionEngine(self._bundle, FusionSettings(warnings=False))
+        engine = FusionEngine(self._bundle)
         scores = {}
         for number, (item, own, (rows, views)) in enumerate(zip(noisy, ids, self._views, strict=True)):
             named = np.array([place for place, row in enumerate(rows) if own[row]], int)
@@ -183,13 +202,14 @@ class FusedNll:
 
 
 def drives(seconds: float) -> dict[str, Drive]:
-    """A day, a dusk with strong jitter, and six cameras with 20 signs each."""
-    plain = DriveSettings(seed=21, duration=seconds)
+    """A day, a dusk with more jitter, half the rate, and six cameras with 20 signs each."""
+    plain = DriveSettings(seed=31, duration=seconds)
     dusk = Conditions(light=0.32, blur=1.1, smear=2.0, noise=0.03, jitter=0.05)
     return {
         "two cameras, day": Drive(plain),
-        "two cameras, dusk, 5 Hz": Drive(replace(plain, seed=22, conditions=dusk, rate=5.0)),
-        "six cameras, 20 signs": six_camera_drive(3, duration=seconds / 4),
+        "two cameras, dusk": Drive(replace(plain, seed=32, conditions=dusk)),
+        "two cameras, day, 5 Hz": Drive(replace(plain, seed=33, rate=5.0)),
+        "six cameras, 20 signs each": six_camera_drive(34, duration=seconds / 4),
     }
 
 
@@ -211,12 +231,13 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=20.0, help="length of each drive")
+    parser.add_argument("--draws", type=int, default=2, help="mishaps are drawn so many times")
     parser.add_argument("--model", help="bundle for the fused NLL")
     parser.add_argument("--confirm", type=int, default=TrackerSettings().confirm)
     options = parser.parse_args()
     settings = TrackerSettings(confirm=options.confirm)
     for title, drive in drives(options.seconds).items():
-        noisy = degrade(drive, seed=1)
+        noisy = drives_again(list(drive), options.draws)
         boxes = sum(len(item.boxes) for item in noisy)
         print(f"{title}: {len(noisy)} frames, {boxes} boxes", flush=True)
         true = [tuple(f"{item.frame.camera}/{name}" if name else "" for name in item.truth) for item in noisy]

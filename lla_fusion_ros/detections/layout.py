@@ -96,7 +96,8 @@ def _parse(name: str, definitions: Definitions, depth: int) -> Fields:
 
 def split_definition(type_name: str, text: str) -> dict[str, str]:
     """The definitions in the text a bag stores: the type's own, then `MSG: package/Type` and theirs."""
-    parts, name, lines = {}, _short(type_name), []
+    parts: dict[str, str] = {}
+    name, lines = _short(type_name), list[str]()
     for line in text.splitlines():
         if line.startswith("MSG:"):
             parts[name] = "\n".join(lines)
@@ -151,11 +152,11 @@ def _uniform(kind: Any) -> tuple[str, int] | None:
     if isinstance(kind, _Array):
         inner = _uniform(kind.element) if kind.count is not None else None
         return (inner[0], inner[1] * kind.count) if inner and kind.count else None
-    parts = {_uniform(inner) for _, inner in kind}
-    letters = {part[0] if part else None for part in parts}
-    if len(letters) != 1 or None in letters:
+    parts = [_uniform(inner) for _, inner in kind]
+    letters = {part[0] if part else "" for part in parts}
+    if len(letters) != 1 or "" in letters:
         return None
-    return letters.pop(), sum(_uniform(inner)[1] for _, inner in kind)  # type: ignore[index,return-value]
+    return letters.pop(), sum(part[1] for part in parts if part)
 
 
 def _compile(leaves: list[tuple[str, Any]]) -> tuple[Any, ...]:

@@ -19,7 +19,7 @@ from lla_fusion_ros.settings import check_settings, setting
 NANOSECONDS = 1e9
 # Standard deviations. A position counts in sides of the box, a size by its logarithm.
 PIXEL = 0.7  # detectors round
-MEASURED = np.array([0.08, 0.08, 0.09, 0.09])
+MEASURED = np.array([0.07, 0.07, 0.09, 0.09])
 FIRST_SPEED = np.array([3.0, 3.0, 0.7, 0.7])  # per second, of a box seen for the first time
 PIXEL_SPEED = 50.0  # pixels per second on top
 TURN_SPEED = 130.0  # ... and on top where nothing else fits: the vehicle may be turning
