@@ -202,7 +202,7 @@ class FusedNll:
 
 
 def drives(seconds: float) -> dict[str, Drive]:
-    """A day, a dusk with more jitter, half the rate, and six cameras with 20 signs each."""
+    """Drives on which no constant of the tracker was chosen: day, dusk, half the rate, and a crowd."""
     plain = DriveSettings(seed=31, duration=seconds)
     dusk = Conditions(light=0.32, blur=1.1, smear=2.0, noise=0.03, jitter=0.05)
     return {
