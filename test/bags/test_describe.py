@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,12 @@ from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.contract import DETECTIONS, IMAGE
 from lla_fusion_ros.messages.detections import write_detections
 from lla_fusion_ros.messages.images import write_image
+from support.processes import REPOSITORY
 
-SHARED = Path("/work/shared/bags")
-needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=f"the foreign bags are not at {SHARED}")
+SHARED = Path(os.environ.get("LLA_FUSION_BAGS") or REPOSITORY.parent / "shared" / "bags")
+needs_shared = pytest.mark.skipif(
+    not SHARED.is_dir(), reason=f"no foreign bags in {SHARED}; set LLA_FUSION_BAGS"
+)
 
 
 def test_cameras_tracks_and_durations_are_told(tmp_path):

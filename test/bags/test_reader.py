@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 from pathlib import Path
@@ -14,9 +15,12 @@ from lla_fusion_ros.bags.compression import ZSTD_MAGIC
 from lla_fusion_ros.bags.definitions import typestore
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.types.errors import BagError
+from support.processes import REPOSITORY
 
-SHARED = Path("/work/shared/bags")
-needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=f"the foreign bags are not at {SHARED}")
+SHARED = Path(os.environ.get("LLA_FUSION_BAGS") or REPOSITORY.parent / "shared" / "bags")
+needs_shared = pytest.mark.skipif(
+    not SHARED.is_dir(), reason=f"no foreign bags in {SHARED}; set LLA_FUSION_BAGS"
+)
 MESSAGES = 40
 
 

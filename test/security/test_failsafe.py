@@ -30,8 +30,8 @@ from support.tiny_posterior import make_posterior, make_views
 
 SECOND = 1_000_000_000
 START = 1000 * SECOND
-# Proved for these (docs/robustness.md); the others are held to it on many random tracks; the baselines are as
-# printed or as used elsewhere, with their faults.
+# Proved in docs/robustness.md for these; the others are held to it on many random tracks; the baselines are
+# as printed or as used elsewhere, with their faults.
 PROVED = ["ella_mixture", "ema", "last", "log_linear", "mean_pmf", "pool", "reliability", "reliable_pool"]
 BASELINES = {"wls", "log_odds", "vote", "product", "mc_product"}
 SOUND = sorted(set(fusers()) - BASELINES)

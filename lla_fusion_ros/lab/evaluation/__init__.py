@@ -1,1 +1,1 @@
-"""Score a bundle on tracks: every fuser, regime, length and number of networks (METHOD 8)."""
+"""Score a bundle on tracks: every fuser, regime, length and number of networks."""

@@ -1,0 +1,41 @@
+"""depthai_ros_msgs/TrackDetection2DArray: ids of the tracker on the camera itself.
+
+The score is the driver's threshold, the same for every box, so it says nothing; it is passed on as it is.
+"""
+
+from __future__ import annotations
+
+from lla_fusion_ros.detections.adapter import (
+    VISION_BOX,
+    Adapter,
+    Message,
+    bbox_of,
+    header_of,
+    hypotheses_of,
+)
+from lla_fusion_ros.detections.frame import FrameDetections, given_ids
+
+FIELDS = {
+    "depthai_ros_msgs/TrackDetection2D": (
+        "vision_msgs/ObjectHypothesisWithPose[] results\nvision_msgs/BoundingBox2D bbox\nbool is_tracking\n"
+        "string tracking_id\nint32 tracking_age\nint32 tracking_status"
+    ),
+    "depthai_ros_msgs/TrackDetection2DArray": (
+        "std_msgs/Header header\ndepthai_ros_msgs/TrackDetection2D[] detections"
+    ),
+}
+
+
+def convert(message: Message) -> FrameDetections:
+    rows = message["detections"]
+    ids, scope = given_ids(tuple(row["tracking_id"] if row["is_tracking"] else "" for row in rows), "camera")
+    return FrameDetections(
+        header=header_of(message),
+        bbox=bbox_of([row[field] for field in VISION_BOX] for row in rows),
+        ids=ids,
+        scores=tuple(hypotheses_of(row["results"]) for row in rows),
+        id_scope=scope,
+    )
+
+
+ADAPTER = Adapter(("depthai_ros_msgs/TrackDetection2DArray",), (FIELDS,), convert)
