@@ -42,9 +42,8 @@ def find_verbs(folder: Path | None = None) -> dict[str, Verb]:
     for path in (folder or Path(__file__).parent).glob("*.py"):
         texts = _constant_texts(path.read_text(encoding="utf-8"))
         if "NAME" in texts:
-            module = f"{__package__}.{path.stem}"
-            given = (texts.get(name, "") for name in ("HELP", "EXAMPLE"))
-            verbs.append(Verb(texts["NAME"], *given, module, texts.get("EXTRA", "")))
+            help_, example, extra = (texts.get(name, "") for name in ("HELP", "EXAMPLE", "EXTRA"))
+            verbs.append(Verb(texts["NAME"], help_, example, f"{__package__}.{path.stem}", extra))
     return {verb.name: verb for verb in sorted(verbs, key=lambda verb: verb.name)}
 
 

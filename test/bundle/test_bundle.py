@@ -17,7 +17,7 @@ from lla_fusion_ros.bundle import container as container_module
 from lla_fusion_ros.bundle import load_bundle, make_bundle, save_bundle
 from lla_fusion_ros.bundle.meta import meta_from_dict
 from lla_fusion_ros.networks import Normalisation
-from lla_fusion_ros.types.errors import BundleError, LlaFusionError
+from lla_fusion_ros.types.errors import BundleError
 from support.tiny_bundle import tiny_bundle
 
 
@@ -243,7 +243,3 @@ def test_the_header_is_plain_json_that_any_tool_can_read(content, bundle):
     header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["lla_fusion_ros"])
     document = json.loads(header["bundle"])
     assert tuple(document["class_names"]) == bundle.class_names
-
-
-def test_errors_of_bundles_are_errors_of_this_package():
-    assert issubclass(BundleError, LlaFusionError)

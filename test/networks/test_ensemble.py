@@ -66,10 +66,11 @@ def test_a_trunk_of_unknown_layers_runs_as_a_loop_and_cannot_be_forced_into_grou
         Ensemble(members, grouped=True)
 
 
-def test_an_ensemble_does_not_change_its_members():
+@pytest.mark.parametrize("eight_bits", [False, True])
+def test_an_ensemble_does_not_change_its_members(eight_bits):
     members = _trained(ARCHITECTURES[0])
     before = [{k: v.clone() for k, v in m.state_dict().items()} for m in members]
-    Ensemble(members)(torch.rand(2, 3, 24, 24))
+    Ensemble(members, eight_bits=eight_bits)(torch.rand(2, 3, 24, 24))
     for member, state in zip(members, before, strict=True):
         assert all(torch.equal(member.state_dict()[name], state[name]) for name in state)
 

@@ -13,12 +13,6 @@ def views(tracks=4, networks=2, classes=3, features=5):
     return Views(logits, rng.normal(size=(tracks, networks, features)))
 
 
-def test_views_know_their_axes():
-    some = views()
-    assert (len(some), some.networks, some.classes) == (4, 2, 3)
-    some.check(2, 3, 5)
-
-
 def test_taking_rows_takes_them_everywhere():
     some = views()
     part = some.take(np.array([2, 0]))
@@ -26,8 +20,11 @@ def test_taking_rows_takes_them_everywhere():
     np.testing.assert_array_equal(part.features, some.features[[2, 0]])
 
 
-def test_no_tracks_are_fine():
-    views(tracks=0).check(2, 3, 5)
+@pytest.mark.parametrize("tracks", [0, 4])
+def test_views_know_their_axes_also_of_no_tracks(tracks):
+    some = views(tracks)
+    assert (len(some), some.networks, some.classes) == (tracks, 2, 3)
+    some.check(2, 3, 5)
 
 
 @pytest.mark.parametrize(
