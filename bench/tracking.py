@@ -18,10 +18,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from bench.drive import six_camera_drive
 from lla_fusion_ros.bundle import load_bundle
-from lla_fusion_ros.crops import Pixels, check_boxes, cut_crops
-from lla_fusion_ros.pipeline import Classifier, FusionEngine, Observation
-from lla_fusion_ros.signworld import CameraFrame, Conditions, Drive, DriveSettings, six_camera_drive
+from lla_fusion_ros.engine.engine import FusionEngine, Observation
+from lla_fusion_ros.images.crops import Pixels, check_boxes, cut_crops
+from lla_fusion_ros.networks.classifier import Classifier
+from lla_fusion_ros.signworld import CameraFrame, Conditions, Drive, DriveSettings
 from lla_fusion_ros.tracking import Tracker, TrackerSettings
 
 MISSED, FALSE, JITTER = 0.10, 0.05, 0.05
