@@ -27,9 +27,9 @@ CAMERAS = tuple(name for name, *_ in _CAMERAS)
 _SPEED = 6.0  # metres a second
 
 
-def six_camera_drive(duration: float = 10.0) -> Drive:
+def six_camera_drive(duration: float = 10.0, seed: int = 0) -> Drive:
     """Six overlapping cameras down an alley of signs: every frame has OBJECTS tracked objects."""
-    rng = np.random.default_rng([0, 5])
+    rng = np.random.default_rng([seed, 5])
     cameras = tuple(
         Camera(
             name,
@@ -49,7 +49,7 @@ def six_camera_drive(duration: float = 10.0) -> Drive:
             objects.append(RoadsideObject(f"{len(objects) + 1:03d}", name, place))
     return Drive(
         DriveSettings(
-            seed=0,
+            seed=seed,
             duration=duration,
             rate=RATE,
             speed=_SPEED,

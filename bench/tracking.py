@@ -14,14 +14,17 @@ import argparse
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from bench.drive import six_camera_drive
 from lla_fusion_ros.bundle import load_bundle
-from lla_fusion_ros.crops import Pixels, check_boxes, cut_crops
-from lla_fusion_ros.pipeline import Classifier, FusionEngine, Observation
-from lla_fusion_ros.signworld import CameraFrame, Conditions, Drive, DriveSettings, six_camera_drive
+from lla_fusion_ros.engine.engine import FusionEngine, Observation
+from lla_fusion_ros.images.crops import Pixels, check_boxes, cut_crops
+from lla_fusion_ros.networks.classifier import Classifier
+from lla_fusion_ros.signworld import CameraFrame, Conditions, Drive, DriveSettings
 from lla_fusion_ros.tracking import Tracker, TrackerSettings
 
 MISSED, FALSE, JITTER = 0.10, 0.05, 0.05
@@ -209,7 +212,7 @@ def drives(seconds: float) -> dict[str, Drive]:
         "two cameras, day": Drive(plain),
         "two cameras, dusk": Drive(replace(plain, seed=32, conditions=dusk)),
         "two cameras, day, 5 Hz": Drive(replace(plain, seed=33, rate=5.0)),
-        "six cameras, 20 signs each": six_camera_drive(34, duration=seconds / 4),
+        "six cameras, 20 signs each": six_camera_drive(seed=34, duration=seconds / 4),
     }
 
 
@@ -224,6 +227,14 @@ def report(name: str, noisy: list[Noisy], ids: list[tuple[str, ...]], cost: floa
         pass
     unnamed = sum(bool(a) and not b for a, b in pairs) / max(1, sum(bool(a) for a, _ in pairs))
     print(f"{text}, without id {unnamed:.1%}, {cost:.0f} us a frame", flush=True)
+
+
+def named_truly(noisy: list[Noisy]) -> list[tuple[str, ...]]:
+    """Ids of an ideal tracker: false boxes get an id of their own."""
+    return [
+        tuple(f"{item.frame.camera}/{name or f'{row}-{at}'}" for at, name in enumerate(item.truth))
+        for row, item in enumerate(noisy)
+    ]
 
 
 def main() -> None:
@@ -242,15 +253,10 @@ def main() -> None:
         print(f"{title}: {len(noisy)} frames, {boxes} boxes", flush=True)
         true = [tuple(f"{item.frame.camera}/{name}" if name else "" for name in item.truth) for item in noisy]
         runs: dict[str, Callable[[], list[tuple[str, ...]]]] = {
-            "every box named truly": lambda noisy=noisy: [
-                tuple(f"{item.frame.camera}/{name or f'{row}-{at}'}" for at, name in enumerate(item.truth))
-                for row, item in enumerate(noisy)
-            ],
-            "built-in, no scores": lambda noisy=noisy: track(noisy, settings, False),
-            "built-in, scores": lambda noisy=noisy: track(noisy, settings, True),
-            "trackers.ByteTrackTracker": lambda noisy=noisy, drive=drive: byte_track(
-                noisy, drive.settings.rate
-            ),
+            "every box named truly": partial(named_truly, noisy),
+            "built-in, no scores": partial(track, noisy, settings, False),
+            "built-in, scores": partial(track, noisy, settings, True),
+            "trackers.ByteTrackTracker": partial(byte_track, noisy, drive.settings.rate),
         }
         nll = FusedNll(options.model, noisy) if options.model else None
         with_true_ids = nll(noisy, true) if nll else {}

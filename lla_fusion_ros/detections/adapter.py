@@ -12,8 +12,8 @@ import numpy as np
 from lla_fusion_ros.detections.frame import FrameDetections, FrameDetections3D, Hypotheses
 from lla_fusion_ros.detections.layout import Definitions, Layout, parse_definition, split_definition
 from lla_fusion_ros.detections.standard import STANDARD
-from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.wire.cdr import NANOSECONDS, Header, Raw
+from lla_fusion_ros.messages.cdr import NANOSECONDS, Header, Raw
+from lla_fusion_ros.types.errors import InputError
 
 Frame = FrameDetections | FrameDetections3D
 Message = dict[str, Any]  # field -> value, as Layout reads them

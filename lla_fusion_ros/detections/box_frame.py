@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.types.errors import InputError
 
 # How the detector made its input of the image:
 #   image: its boxes are in the image's pixels already;       stretch: resized to box_size, aspect or not;

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from lla_fusion_ros.wire.cdr import Header
+from lla_fusion_ros.messages.cdr import Header
 
 # camera: the ids of one camera's tracker; global: one id is one object for every camera; none: no ids.
 IdScope = Literal["camera", "global", "none"]

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.wire.cdr import CdrReader, Raw
-from lla_fusion_ros.wire.detections import MOST_DETECTIONS
+from lla_fusion_ros.messages.cdr import CdrReader, Raw
+from lla_fusion_ros.messages.detections import MOST_DETECTIONS
+from lla_fusion_ros.types.errors import InputError
 
 # struct and numpy letters of the primitive types
 _PRIMITIVES = {

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from lla_fusion_ros.settings import check_settings, setting
+from lla_fusion_ros.types.settings import check_settings, setting
 
 NANOSECONDS = 1e9
 # Standard deviations. A position counts in sides of the box, a size by its logarithm.

@@ -15,9 +15,9 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from lla_fusion_ros.detections import FrameDetections, FrameDetections3D, adapter_for, known_types
 from lla_fusion_ros.detections.layout import Layout
 from lla_fusion_ros.detections.standard import STANDARD
-from lla_fusion_ros.errors import InputError
-from lla_fusion_ros.wire.cdr import Header
-from lla_fusion_ros.wire.detections import write_detections
+from lla_fusion_ros.messages.cdr import Header
+from lla_fusion_ros.messages.detections import write_detections
+from lla_fusion_ros.types.errors import InputError
 
 HEADER = Header(1_700_000_000_123_456_789, "camera optical")
 TYPES = sorted(known_types())

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lla_fusion_ros.detections import BOX_FRAMES, to_image_pixels
-from lla_fusion_ros.errors import InputError
+from lla_fusion_ros.types.errors import InputError
 
 NETWORK, IMAGE = (640, 640), (1280, 720)
 BOX = [[320.0, 320.0, 0.0, 64.0, 32.0]]  # in the middle

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lla_fusion_ros.detections import FrameDetections, Traps
-from lla_fusion_ros.wire.cdr import Header
+from lla_fusion_ros.messages.cdr import Header
 
 IMAGE = (1280, 720)
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from lla_fusion_ros.errors import InputError
 from lla_fusion_ros.tracking import Tracker, TrackerSettings
+from lla_fusion_ros.types.errors import InputError
 from support.drive import SWITCH_TIME, short_drive
 
 SECOND = 10**9

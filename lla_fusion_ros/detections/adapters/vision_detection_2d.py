@@ -11,8 +11,8 @@ from lla_fusion_ros.detections.adapter import (
     hypotheses_of,
 )
 from lla_fusion_ros.detections.frame import FrameDetections, given_ids
-from lla_fusion_ros.wire.cdr import Header, Raw
-from lla_fusion_ros.wire.detections import parse_detections
+from lla_fusion_ros.messages.cdr import Header, Raw
+from lla_fusion_ros.messages.detections import parse_detections
 
 
 def convert(message: Message, header: Header | None = None, name: str = "detections") -> FrameDetections:
