@@ -1,8 +1,8 @@
 """Checks that imports follow the flow of data; `make lint` runs it.
 
 A folder of the package imports only folders that stand before it in ORDER, wherever the import stands: at the
-top, in a function or for type checkers only. No two folders import each other, lab's own included. Some
-packages may be imported by a few folders only.
+top, in a function or for type checkers only. No two folders import each other, lab's own included; what is
+in a folder may import the folder around it. Some packages may be imported by a few folders only.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 
 PACKAGE = "lla_fusion_ros"
 ORDER = (
-    "types", "images", "detections", "tracking", "networks", "posterior", "fusion", "warnings", "reliance",
-    "engine", "bundle", "messages", "stream", "bags", "ros", "report", "replay", "fleet", "signworld", "lab",
+    "types", "images", "messages", "detections", "tracking", "networks", "posterior", "fusion", "warnings",
+    "reliance", "engine", "bundle", "stream", "bags", "ros", "report", "replay", "fleet", "signworld", "lab",
     "demo", "cli",
 )  # fmt: skip
 ROS = {"ament_index_python", "cv_bridge", "launch", "launch_ros", "rclpy"}
@@ -35,7 +35,7 @@ def faults(package: Path) -> list[str]:
             home = package.parent.joinpath(*module.split("."))
             while not home.is_dir():
                 home = home.parent
-            if home.is_relative_to(package) and home not in (package, path.parent):
+            if home.is_relative_to(package) and home not in path.parents:
                 graph.setdefault(path.parent, set()).add(home)
     try:
         TopologicalSorter(graph).prepare()
