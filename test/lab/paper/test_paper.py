@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from lla_fusion_ros.cli.main import main
-from lla_fusion_ros.cli.reproduce import print_table
+from lla_fusion_ros.cli.tables import print_paper_tables
 from lla_fusion_ros.lab.paper import experiments
 from lla_fusion_ros.lab.paper.methods import fit_methods
 from lla_fusion_ros.lab.paper.network_outputs import Images, record
@@ -108,7 +108,7 @@ def test_the_verb_prints_and_writes_the_table(tmp_path, monkeypatch, capsys):
 def test_the_printed_table_is_whole_on_80_columns(recorded, methods, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     table = summary("mnist", {0: seed_scores(recorded, methods)}, methods)
-    print_table({"table": table, "experiment": "mnist", "networks": 3, "epochs": 15, "seeds": [0]})
+    print_paper_tables({"table": table, "experiment": "mnist", "networks": 3, "epochs": 15, "seeds": [0]})
     printed = capsys.readouterr().out
     assert "…" not in printed and max(map(len, printed.splitlines())) <= 80
     assert all(word in printed for word in ("acc.", "brier", "paper", "auroc", "scaling", "ensemble"))
