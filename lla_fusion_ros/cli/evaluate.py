@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--draws",
         type=int,
         default=5,
-        help="how often every track is degraded anew in the hard and mixed regimes, which steadies the "
+        help="how often every track is degraded in the hard and mixed regimes, which steadies the "
         "scores; intervals still count every track once (%(default)s)",
     )
     what.add_argument("--seed", type=int, default=1, help="of the degradations (%(default)s)")

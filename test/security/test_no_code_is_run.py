@@ -98,7 +98,7 @@ def test_the_check_itself_sees_what_it_should(source) -> None:
     assert faults(source)
 
 
-def test_a_cache_that_holds_a_pickle_is_made_anew_and_not_run(tmp_path) -> None:
+def test_a_cache_that_holds_a_pickle_is_made_again_and_not_run(tmp_path) -> None:
     mark, file = tmp_path / "harm", tmp_path / "views.npz"
     objects = np.array([Harm(mark)], dtype=object)
     np.savez(file, allow_pickle=True, **{field.name: objects for field in fields(TrackViews)})

@@ -57,7 +57,7 @@ def total_variation(p, q):
 def test_pmfs_against_the_gaussian_gumbel_race(
     classes, mean_64, worst_64, worst_1024, mean_probit, worst_probit
 ):
-    """Total variation at a variance near one; METHOD 2 has .006/.010 for 64 points, .021/.036 for probit."""
+    """Total variation at a variance near one."""
     errors = []
     for mean, deviation, exact in cases(classes):
         assert exact.sum() == pytest.approx(1, abs=1e-6)

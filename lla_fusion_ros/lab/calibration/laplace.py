@@ -20,7 +20,7 @@ def fit_posterior(
     cross: bool = False,
     batch: int = 256,
 ) -> EnsemblePosterior:
-    """Posterior of the last layers (eq. Laplace_fm) on crops [n, S, S, 3] uint8, diagonal curvature."""
+    """Posterior of the last layers (eq. 13) on crops [n, S, S, 3] uint8, diagonal curvature."""
 
     def batches() -> Iterator[torch.Tensor]:
         for start in range(0, len(crops), batch):

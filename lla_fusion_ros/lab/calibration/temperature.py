@@ -14,7 +14,7 @@ from lla_fusion_ros.types.track_views import TrackViews
 
 
 def fit_temperatures(tracks: TrackViews) -> list[float]:
-    """The T of each network that minimises the NLL of all its views (eq. temp_scaling_fm)."""
+    """The T of each network that minimises the NLL of all its views (eq. 36)."""
     logits, _, label = tracks.flat()
     return [fit_temperature(logits[:, network], label) for network in range(tracks.networks)]
 

@@ -1,4 +1,4 @@
-"""Temperature scaling (eq. temp_scaling_fm): softmax(g / T) with the one T that fits validation data best."""
+"""Temperature scaling (eq. 36): softmax(g / T) with the one T that fits validation data best."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LOG_BOUNDS = (-3.0, 3.0)  # T between 0.05 and 20: beyond, the network is broken
 
 
 def temperature_scaled(logits: np.ndarray, temperature: float) -> np.ndarray:
-    """p^T of eq. temp_scaling_fm.   [..., classes] -> [..., classes]"""
+    """p^T of eq. 36.   [..., classes] -> [..., classes]"""
     return softmax(logits / temperature)
 
 

@@ -67,7 +67,7 @@ def _key(bundle: Bundle, tracks: TrackSet, regime: str, seed: int, longest: int,
 
 
 def _load(file: Path) -> TrackViews | None:
-    """None where nothing was kept, or where the file does not read: it is then made anew."""
+    """None where nothing was kept, or where the file does not read: it is then made again."""
     try:
         with np.load(file, allow_pickle=False) as stored:
             return TrackViews(**{field.name: stored[field.name] for field in fields(TrackViews)})

@@ -44,7 +44,7 @@ class Options:
     """What is scored.
 
     Attributes:
-        draws: how often every track is degraded anew; the clean regime has nothing to draw.
+        draws: how often every track is degraded; the clean regime has nothing to draw.
         seed: of the first draw.
         resamples: of the bootstrap over tracks.
         precision: of the networks.

@@ -55,7 +55,7 @@ def train_ensemble(
     """Train all members and return them on the CPU, in evaluation mode.
 
     Members are trained one after the other, or together where they repel each other. `start` gives
-    networks to begin from (fine-tuning, see `for_classes`) in the place of fresh ones.
+    networks to begin from (fine-tuning, see `for_classes`) instead of fresh ones.
     """
     together = settings.members if settings.repulsion > 0 else 1
     trained: list[SplitNetwork] = []
