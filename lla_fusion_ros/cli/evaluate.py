@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
         evaluation = evaluate(bundle, selection, options, cache, progress)
     document = _document(bundle, tracks, args.split, selection, options, evaluation)
     if args.plots:
-        from lla_fusion_ros.lab.plots.evaluation import all_figures
+        from lla_fusion_ros.lab.evaluation.figures import all_figures
 
         all_figures(evaluation, document, Path(args.plots))
     if args.json != STDOUT:

@@ -9,14 +9,19 @@ from functools import lru_cache
 
 import numpy as np
 
+from lla_fusion_ros.signworld.camera import Conditions, Optics, through_jpeg
 from lla_fusion_ros.signworld.drive import LANE, MOST_HIDDEN
 from lla_fusion_ros.signworld.drive_settings import TWO_CAMERAS
-from lla_fusion_ros.signworld.optics import Conditions, Optics, through_jpeg
-from lla_fusion_ros.signworld.outside import OUTSIDE_KINDS
-from lla_fusion_ros.signworld.placement import place_object
 from lla_fusion_ros.signworld.render import Renderer
-from lla_fusion_ros.signworld.scene import Prop, RoadsideObject, make_look, occluder, scatter_props
-from lla_fusion_ros.signworld.signs import CLASS_NAMES
+from lla_fusion_ros.signworld.scene import (
+    Prop,
+    RoadsideObject,
+    make_look,
+    occluder,
+    place_object,
+    scatter_props,
+)
+from lla_fusion_ros.signworld.signs import CLASS_NAMES, OUTSIDE_KINDS
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_set import Frame, Track, TrackSet
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from lla_fusion_ros.lab.evaluation import cached_views as outputs
-from lla_fusion_ros.lab.training.checkpoint import CheckpointFolder
+from lla_fusion_ros.lab.training.train import CheckpointFolder
 from lla_fusion_ros.lab.training.training_settings import TrainSettings
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_views import TrackViews

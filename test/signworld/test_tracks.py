@@ -9,8 +9,8 @@ import pytest
 
 from lla_fusion_ros.lab.datasets import cut, load, load_dataset
 from lla_fusion_ros.signworld import CLASS_NAMES, RoadsideObject
+from lla_fusion_ros.signworld.camera import through_jpeg
 from lla_fusion_ros.signworld.drive_settings import TWO_CAMERAS
-from lla_fusion_ros.signworld.optics import through_jpeg
 from lla_fusion_ros.signworld.render import Renderer
 from lla_fusion_ros.signworld.scene import make_look, scatter_props
 from lla_fusion_ros.signworld.tracks import RENDERING, load_signworld

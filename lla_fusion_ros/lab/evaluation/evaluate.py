@@ -15,21 +15,20 @@ from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.lab.calibration.bundle_scores import right_frames
 from lla_fusion_ros.lab.datasets import REGIMES, Regime, TrackSet
-from lla_fusion_ros.lab.evaluation.bootstrap import Resamples, interval
 from lla_fusion_ros.lab.evaluation.cached_views import network_outputs
-from lla_fusion_ros.lab.evaluation.compare import comparisons
-from lla_fusion_ros.lab.evaluation.fused import CHUNK, fuse_tracks
-from lla_fusion_ros.lab.evaluation.ood import ood_record, track_scores_after
-from lla_fusion_ros.lab.evaluation.score_rows import (
+from lla_fusion_ros.lab.evaluation.fused import CHUNK, Survivor, fuse_tracks, surviving_track
+from lla_fusion_ros.lab.evaluation.selection import Selection
+from lla_fusion_ros.lab.evaluation.track_scores import (
     OPPONENT,
+    Resamples,
     TrackScores,
+    comparisons,
+    interval,
     joined_scores,
     result_record,
     track_scores,
 )
-from lla_fusion_ros.lab.evaluation.selection import Selection
-from lla_fusion_ros.lab.evaluation.survivor import Survivor, surviving_track
-from lla_fusion_ros.lab.evaluation.switch import switch_record
+from lla_fusion_ros.lab.evaluation.warning_scores import ood_record, switch_record, track_scores_after
 from lla_fusion_ros.types.errors import InputError, unknown_name
 from lla_fusion_ros.types.pmf import entropy
 from lla_fusion_ros.types.track_views import LENGTHS, TrackViews, stacked

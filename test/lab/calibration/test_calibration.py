@@ -9,10 +9,17 @@ import torch
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.lab.calibration.assemble import CalibrationOptions
-from lla_fusion_ros.lab.calibration.choose import choose_default, decisive_lengths, folds_by_object, winner
 from lla_fusion_ros.lab.calibration.collect import views_of_tracks
-from lla_fusion_ros.lab.calibration.fusers import fit_fuser, fused_after, fuser_loss
-from lla_fusion_ros.lab.calibration.temperature import fit_temperatures, scale_heads, scaled
+from lla_fusion_ros.lab.calibration.fusers import (
+    choose_default,
+    decisive_lengths,
+    fit_fuser,
+    folds_by_object,
+    fused_after,
+    fuser_loss,
+    winner,
+)
+from lla_fusion_ros.lab.calibration.network_calibration import fit_temperatures, scale_heads, scaled
 from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import InputError

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lla_fusion_ros.lab.calibration.temperature_scaling import fit_temperature, temperature_scaled
+from lla_fusion_ros.lab.calibration.network_calibration import fit_temperature, temperature_scaled
 from lla_fusion_ros.types.metrics import nll
 from lla_fusion_ros.types.pmf import softmax
 

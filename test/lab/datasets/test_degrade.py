@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lla_fusion_ros.lab.datasets import REGIMES, apply_plan, augmentation_plan, cut, degrade
-from lla_fusion_ros.lab.datasets.degrade import regime_plan
+from lla_fusion_ros.lab.datasets.crops import regime_plan
 from lla_fusion_ros.types.errors import InputError
 from support.tiny_datasets import make_trackset
 

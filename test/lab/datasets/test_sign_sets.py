@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lla_fusion_ros.lab.datasets import load_dataset, load_part_of_dataset
-from lla_fusion_ros.lab.datasets.gtsrb import CLASS_NAMES
+from lla_fusion_ros.lab.datasets.sign_sets import GTSRB_NAMES
 from lla_fusion_ros.types.errors import DatasetError, InputError
 from support.tiny_datasets import write_gtsrb, write_sign_class
 
@@ -20,7 +20,7 @@ def gtsrb(tmp_path):
 
 def test_a_track_is_one_sign_with_its_frames_in_order(gtsrb):
     trackset = load_dataset("gtsrb", gtsrb.parents[1])
-    assert trackset.class_names == CLASS_NAMES
+    assert trackset.class_names == GTSRB_NAMES
     assert len(trackset.tracks) == 43 * 2
     track = trackset.tracks[5]
     assert (track.id, track.label) == ("00002/00001", 2)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lla_fusion_ros.lab.datasets import cut, dataset_names, load_dataset
-from lla_fusion_ros.lab.datasets.mnist import read_idx
+from lla_fusion_ros.lab.datasets.single_images import read_idx
 from lla_fusion_ros.types.errors import DatasetError, InputError
 from support.tiny_datasets import idx_bytes, write_mnist, write_ppm
 

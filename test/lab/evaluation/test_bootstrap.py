@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lla_fusion_ros.lab.evaluation.bootstrap import Resamples, ece_if_calibrated, interval
+from lla_fusion_ros.lab.evaluation.track_scores import Resamples, ece_if_calibrated, interval
 from lla_fusion_ros.types.metrics import ece
 
 

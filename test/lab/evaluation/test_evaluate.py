@@ -11,7 +11,7 @@ from lla_fusion_ros.bundle import save_bundle
 from lla_fusion_ros.cli.main import main
 from lla_fusion_ros.fusion import fusers
 from lla_fusion_ros.lab.calibration.collect import views_of_tracks
-from lla_fusion_ros.lab.datasets.gtsrb import CLASS_NAMES as GTSRB_NAMES
+from lla_fusion_ros.lab.datasets.sign_sets import GTSRB_NAMES
 from lla_fusion_ros.lab.evaluation.evaluate import Options, evaluate
 from lla_fusion_ros.lab.evaluation.selection import select_tracks
 from lla_fusion_ros.networks.classifier import Classifier

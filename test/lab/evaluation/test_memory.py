@@ -7,8 +7,8 @@ import numpy as np
 
 from lla_fusion_ros.lab.evaluation.evaluate import Options, evaluate
 from lla_fusion_ros.lab.evaluation.fused import CHUNK
-from lla_fusion_ros.lab.evaluation.score_rows import TrackScores
 from lla_fusion_ros.lab.evaluation.selection import select_tracks
+from lla_fusion_ros.lab.evaluation.track_scores import TrackScores
 from support.tiny_bundle import tiny_bundle
 from support.tiny_datasets import make_trackset
 

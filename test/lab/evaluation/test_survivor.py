@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from lla_fusion_ros.lab.evaluation.fused import Fused
-from lla_fusion_ros.lab.evaluation.survivor import surviving_track
+from lla_fusion_ros.lab.evaluation.fused import Fused, surviving_track
 
 
 def fused_of(tops, sure=0.95, classes=3):

@@ -9,8 +9,7 @@ from lla_fusion_ros.bags.describe import describe_bag
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.images.crops import cut_crops
 from lla_fusion_ros.lab.makebag.paste import PasteSettings, paste_frames
-from lla_fusion_ros.lab.makebag.scene import drive_frames
-from lla_fusion_ros.lab.makebag.write import make_bag
+from lla_fusion_ros.lab.makebag.write import drive_frames, make_bag
 from lla_fusion_ros.messages.detections import parse_detections
 from lla_fusion_ros.messages.images import parse_compressed_image
 from lla_fusion_ros.report.truth import read_truth

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from lla_fusion_ros.lab.training.checkpoint import CheckpointFolder
 from lla_fusion_ros.lab.training.data import epoch_batches, steps_per_epoch, training_data
-from lla_fusion_ros.lab.training.repulsion import repulsion_loss
-from lla_fusion_ros.lab.training.train import for_classes, train_ensemble
+from lla_fusion_ros.lab.training.train import CheckpointFolder, for_classes, repulsion_loss, train_ensemble
 from lla_fusion_ros.lab.training.training_settings import TrainSettings
 from lla_fusion_ros.networks import build_network
 from lla_fusion_ros.types.errors import InputError
