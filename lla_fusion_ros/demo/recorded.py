@@ -1,4 +1,4 @@
-"""A recorded live run, frame by frame in the order of its fusion: compared with offline fusion, as a video."""
+"""A recorded live run, frame by frame in the order of fusion: compared with offline fusion, as a video."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Tracks of labelled images: loaders, splits by track, crops, degradations, synthetic outliers."""
+"""Data sets: folders of labelled images (or the sign world) in; tracks, splits, crops and outliers out.
+
+`load` is the door to all of them. Imports `types`, `images` and `signworld`.
+"""
 
 from lla_fusion_ros.lab.datasets.crops import REGIMES, Regime, augmentation_plan, border_of, cut, degrade
 from lla_fusion_ros.lab.datasets.load import dataset_names, load_dataset, load_part_of_dataset
