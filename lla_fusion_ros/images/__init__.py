@@ -1,1 +1,1 @@
-"""Images: messages' pixels and boxes in, checked pixels, crops and annotated pictures out. Imports `types`."""
+"""Images: messages and boxes in; checked pixels, crops and annotated pictures out. Imports `types`."""
