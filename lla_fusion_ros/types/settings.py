@@ -8,6 +8,7 @@ from typing import Any
 from lla_fusion_ros.types.errors import InputError
 
 PRECISIONS = ("auto", "float32", "float16", "int8")  # of the networks
+LENGTHS = (1, 3, 5, 10, 20, 30)  # numbers of views L after which tracks are fitted and scored
 
 
 def setting(

@@ -14,7 +14,8 @@ from lla_fusion_ros.fusion.base import Fuser, Scalar, Values
 from lla_fusion_ros.fusion.learn import chance_of_an_error, smoothed_nll
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.types.track_views import LENGTHS, TrackViews
+from lla_fusion_ros.types.settings import LENGTHS
+from lla_fusion_ros.types.track_views import TrackViews
 
 WEIGHT_PRIORS = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)  # candidates of lambda_w
 

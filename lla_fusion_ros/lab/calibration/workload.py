@@ -9,7 +9,6 @@ from lla_fusion_ros.lab.datasets import REGIMES, Splits, TrackSet
 
 TEMPERATURES, POSTERIOR, FUSERS = "temperature scaling", "Laplace posterior", "fusers"
 CHOICE, WARNINGS, SCORES = "choosing the default fuser", "warning models", "scores"
-STAGES = (TEMPERATURES, POSTERIOR, FUSERS, CHOICE, WARNINGS, SCORES)
 
 # Seconds of one CPU core, measured on small networks; the first training steps replace those of a crop.
 CROP_SECONDS = 2e-4  # one crop through one network
