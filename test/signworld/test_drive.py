@@ -60,8 +60,7 @@ def test_frames_come_from_all_cameras_in_the_order_of_their_stamps():
 
 def test_the_truth_says_what_is_in_each_box():
     frame = Drive(SETTINGS).frame(0, 0)
-    assert frame.image.shape == (240, 320, 3)
-    assert frame.image.dtype == np.uint8
+    assert frame.image.shape == (240, 320, 3) and frame.image.dtype == np.uint8
     assert set(frame.ids) == {"a", "b", "c"}
     for name, label in zip(frame.names, frame.labels, strict=True):
         assert label == (CLASS_NAMES.index(name) if name in CLASS_NAMES else -1)

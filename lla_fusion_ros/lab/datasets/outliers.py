@@ -16,7 +16,8 @@ import numpy as np
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_set import CropSet
 
-Array, Generator = np.ndarray, np.random.Generator
+Array = np.ndarray
+Generator = np.random.Generator
 # (frames of a track, frames of a track of another class [frames, side, side, 3], the share of the side that
 # the final crop takes, the track's own generator) -> frames
 Operation = Callable[[Array, Array, float, Generator], Array]
@@ -210,6 +211,6 @@ def texture(frames: Array, others: Array, reach: float, rng: Generator) -> Array
     return np.clip(mean + 1.5 * spread * blotches, 0, 255).astype(np.uint8)
 
 
-_KINDS = (swap_pictogram, erase_pictogram, turn_pictogram, flip, shuffle_patches, shift_hue)
-_KINDS += (invert_pictogram, mix, halves, paste_patch, draw_board, texture)
-OUTLIER_KINDS: dict[str, Operation] = {operation.__name__: operation for operation in _KINDS}
+_FIRST = (swap_pictogram, erase_pictogram, turn_pictogram, flip, shuffle_patches, shift_hue)
+_LAST = (invert_pictogram, mix, halves, paste_patch, draw_board, texture)
+OUTLIER_KINDS: dict[str, Operation] = {each.__name__: each for each in (*_FIRST, *_LAST)}

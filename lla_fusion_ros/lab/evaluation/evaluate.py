@@ -100,10 +100,10 @@ def evaluate(
     for regime in options.regimes:
         run.score(regime)
     result = run.result
-    for (name, regime, count, length), own in result.scores.items():
-        opponent = None if name == OPPONENT else result.scores.get((OPPONENT, regime, count, length))
+    for (name, under, count, length), own in result.scores.items():
+        opponent = None if name == OPPONENT else result.scores.get((OPPONENT, under, count, length))
         record = result_record(own, opponent, run.draws)
-        result.results.append({"fuser": name, "regime": regime, "L": length, "C": count, **record})
+        result.results.append({"fuser": name, "regime": under, "L": length, "C": count, **record})
     report.stage("comparisons")
     result.comparisons = comparisons(result.scores, run.draws)
     return result
