@@ -132,20 +132,6 @@ def test_a_stretched_crop_shows_its_middle_wider_and_lower():
     np.testing.assert_array_equal(stretched, stretched[::-1, ::-1])
 
 
-def test_a_cast_changes_each_colour_by_its_own_factor():
-    image = np.full((1, 8, 8, 3), 100, np.uint8)
-    tinted = apply_plan(image, 0, still_plan(cast=[1.2, 1.0, 0.5]), np.random.default_rng(0))
-    np.testing.assert_array_equal(tinted[0, 0, 0], [120, 100, 50])
-
-
-def test_a_faded_crop_keeps_its_light_and_loses_its_colour():
-    image = np.full((1, 8, 8, 3), [200, 40, 40], np.uint8)
-    grey = round(0.299 * 200 + 0.701 * 40)
-    for share, expected in ((0.5, (200 + grey) / 2), (1.0, grey), (-0.25, 200 + 0.25 * (200 - grey))):
-        faded = apply_plan(image, 0, still_plan(fade=share), np.random.default_rng(0))
-        assert faded[0, 0, 0, 0] == pytest.approx(expected, abs=1)
-
-
 def test_a_relit_crop_keeps_its_object_and_gets_other_surroundings():
     image = np.full((1, 60, 60, 3), 100, np.uint8)
     crop = apply_plan(image, 10, still_plan(surroundings=0.5), np.random.default_rng(0))[0]
@@ -153,12 +139,6 @@ def test_a_relit_crop_keeps_its_object_and_gets_other_surroundings():
     assert (crop[distance < 0.42] == 100).all()
     assert (crop[distance > 0.5] == 50).all()
     assert (crop <= 100).all() and (crop >= 50).all()
-
-
-def test_gamma_bends_the_brightness_between_black_and_white():
-    image = np.array([0, 51, 255], np.uint8).reshape(1, 1, 3, 1).repeat(3, axis=1).repeat(3, axis=3)
-    bent = apply_plan(image, 0, still_plan(gamma=2.0), np.random.default_rng(0))
-    np.testing.assert_array_equal(bent[0, 0, :, 0], [0, round(255 * 0.2**2), 255])
 
 
 def test_unknown_regimes_and_wrong_shares_are_refused(crops):
@@ -192,3 +172,19 @@ def test_training_crops_are_fresh_each_time_and_changed_as_often_as_asked():
     for regime in REGIMES:
         plan = plan_of(regime, tracks=3)[1]
         assert (plan.stretch == 1).all() and (plan.cast == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("pixel", "change", "expected"),
+    [
+        ((100, 100, 100), {"cast": [1.2, 1.0, 0.5]}, (120, 100, 50)),
+        ((200, 40, 40), {"fade": 0.5}, (144, 64, 64)),  # halfway to its grey, 88
+        ((200, 40, 40), {"fade": 1.0}, (88, 88, 88)),
+        ((200, 40, 40), {"fade": -0.25}, (228, 28, 28)),
+        ((0, 51, 255), {"gamma": 2.0}, (0, 10, 255)),
+    ],
+)
+def test_colours_change_as_planned(pixel, change, expected):
+    image = np.full((1, 8, 8, 3), pixel, np.uint8)
+    changed = apply_plan(image, 0, still_plan(**change), np.random.default_rng(0))
+    np.testing.assert_allclose(changed[0, 0, 0], expected, atol=1)

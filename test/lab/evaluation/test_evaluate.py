@@ -61,6 +61,9 @@ def test_every_draw_of_a_degraded_regime_counts_and_the_clean_one_has_one(watche
     selection = select_tracks(watched, make_trackset(classes=4, tracks=3, frames=8), "all")
     evaluation = evaluate(watched, selection, options, tmp_path, Silent())
     assert {regime: len(label) for regime, label in evaluation.labels.items()} == {"clean": 12, "hard": 36}
+    own = [r for r in evaluation.comparisons if r["fuser"] == "pool"]
+    assert own and all(r["nll_over_pool"] == 1 and r["nll_over_pool_interval"] == [1, 1] for r in own)
+    assert evaluation.ood == []  # nothing outside was given
     single = [
         evaluate(watched, selection, replace(options, draws=1, seed=seed), tmp_path, Silent())
         for seed in options.seeds("hard")
@@ -87,15 +90,6 @@ def test_the_accuracy_of_single_frames_counts_every_frame_of_every_draw(watched,
     assert found["hard", 2]["accuracy"] == pytest.approx(np.mean(right))
     low, high = found["hard", 2]["accuracy_interval"]
     assert low <= found["hard", 2]["accuracy"] <= high
-
-
-def test_pool_against_itself_is_exactly_one(watched, tmp_path):
-    options = Options(regimes=("hard",), lengths=(1, 10), fusers=FEW, resamples=20)
-    selection = select_tracks(watched, make_trackset(classes=4, tracks=3, frames=12), "all")
-    evaluation = evaluate(watched, selection, options, tmp_path, Silent())
-    own = [r for r in evaluation.comparisons if r["fuser"] == "pool"]
-    assert own and all(r["nll_over_pool"] == 1 and r["nll_over_pool_interval"] == [1, 1] for r in own)
-    assert evaluation.ood == []  # nothing outside was given
 
 
 FRAMES, DRAWS, CLASSES = 10, 3, 12
