@@ -94,7 +94,7 @@ def complaints(result: Mapping[str, Any]) -> list[str]:
 
 def draw_soak(samples: Sequence[Mapping[str, float]], path: Path) -> None:
     """Four small panels over the minutes of the run."""
-    from lla_fusion_ros.lab.plots.style import COLOURS, figure  # matplotlib: only for the figure
+    from lla_fusion_ros.lab.plots import COLOURS, figure  # matplotlib: only for the figure
 
     minutes = [sample["seconds"] / 60 for sample in samples]
     with figure(path, 1, 4, 12.0, 2.8) as axes:

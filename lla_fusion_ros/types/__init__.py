@@ -1,4 +1,4 @@
-"""What all other folders speak in: views, tracks, pmfs, scores, settings, errors. Plain dataclasses.
+"""Plain types that everything shares: views, tracks of views, track sets, settings, counts, errors, pmfs.
 
-Imports no other folder of the package.
+No input and no output of its own: the words in which the other folders speak. Imports nothing of the package.
 """

@@ -33,7 +33,7 @@ def max_shift(logits: np.ndarray) -> np.ndarray:
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
-    """Eq. 10 over the last axis, without overflow."""
+    """Eq. 10b over the last axis, without overflow."""
     powers = np.exp(max_shift(logits))
     return powers / powers.sum(axis=-1, keepdims=True)
 

@@ -49,7 +49,7 @@ def test_a_constant_added_to_the_logits_of_a_view_changes_nothing(name, seed, si
 def test_wls_as_printed_depends_on_the_shift_it_happens_to_use() -> None:
     """Each class has its own weights, so a constant per view moves the classes differently.
 
-    The printed rule hides this behind the max shift (eq. shifted_softmax); the mean-centred logits are the
+    The printed rule hides this behind the max shift (eq. 11); the mean-centred logits are the
     same views to softmax, and give another pmf.
     """
     posterior = make_posterior()

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lla_fusion_ros.lab.paper.data import load_images
-from lla_fusion_ros.lab.paper.experiments import experiment
+from lla_fusion_ros.lab.paper.experiments import experiment, load_images
 from lla_fusion_ros.lab.paper.methods import Method, fit_methods
 from lla_fusion_ros.lab.paper.network_outputs import Progress, Recorded, record
 from lla_fusion_ros.lab.paper.tables import seed_scores, summary
@@ -51,9 +50,15 @@ def reproduce(
 def _figures(
     name: str, recorded: Recorded, methods: dict[str, Method], class_names: Sequence[str], plots: Path
 ) -> None:
-    from lla_fusion_ros.lab.paper.figures import cloud_example, most_agreed, most_divided, sequence_example
-    from lla_fusion_ros.lab.plots.evaluation import entropy_histograms
-    from lla_fusion_ros.lab.plots.reproduction import clouds, sequence
+    from lla_fusion_ros.lab.paper.figures import (
+        cloud_example,
+        clouds,
+        most_agreed,
+        most_divided,
+        sequence,
+        sequence_example,
+    )
+    from lla_fusion_ros.lab.plots import entropy_histograms
     from lla_fusion_ros.types.pmf import entropy
 
     posterior = recorded.posterior.with_temperature(1.0)
