@@ -17,7 +17,7 @@ class Watch:
         self.seen, self.kept = {}, set()
 
     def stage(self, name):
-        for views in (each for each in gc.get_objects() if isinstance(each, TrackViews)):
+        for views in (each for each in gc.get_objects() if type(each) is TrackViews):
             whole = views.logits if views.logits.base is None else views.logits.base
             self.seen.setdefault(id(whole), (name, weakref.ref(whole)))
 
