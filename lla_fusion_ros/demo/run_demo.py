@@ -25,7 +25,6 @@ from lla_fusion_ros.lab.makebag.write import MadeBag, make_bag
 from lla_fusion_ros.replay.output_folder import Outcome, OutputFolder, Wanted
 from lla_fusion_ros.replay.replay import ReplayOptions, fuse_frames
 from lla_fusion_ros.signworld import CLASS_NAMES, Drive
-from lla_fusion_ros.types.tally import Tally
 
 DRIVE, FUSED, VIDEO, LOGS = "drive", "fused", "annotated.mp4", "logs"
 COMPARED = ("last", "vote", "mean_pmf", "log_odds", "pool")
@@ -167,10 +166,9 @@ class Demo:
             overwrite=True,
             title="A drive through the sign world",
         )
-        tally = Tally()
         video_path = self._folder / VIDEO
         with Bag(self._folder / FUSED) as recording, Bag(made.bag) as fed:
-            source = RecordedRun(recording, fed, bundle, tally)
+            source = RecordedRun(recording, fed, bundle, options.fusion)
             agreement = AgreementSink(source.live)
             rate = self._drive.settings.rate
             with (
@@ -179,7 +177,7 @@ class Demo:
             ):
                 sinks = [*outputs.sinks, video, agreement]
                 used = "the live nodes' views"
-                result = fuse_frames(source, bundle, options.fusion, tally, sinks, used, made.cameras)
+                result = fuse_frames(source, source.perception, sinks, used)
             outcome = outputs.finish(result, ())
             sent = made.frames
             fused = len(source.live)
