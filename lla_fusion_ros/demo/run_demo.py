@@ -94,10 +94,10 @@ class Demo:
         lines = {"queue_depth": "200", "input_depth": "200", "output_depth": "1000"}
         parameters = {"model": str(self._model), "cameras": names, "use_sim_time": "true", **lines}
         words = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
-        processes.start("perception", "lla_fusion_ros.ros.perception_node", ["--ros-args", *words])
+        processes.start("perception", "lla_fusion_ros.ros perception", ["--ros-args", *words])
         recorder = processes.start(
             "recorder",
-            "lla_fusion_ros.ros.recorder_node",
+            "lla_fusion_ros.ros recorder",
             [
                 "--out",
                 str(self._folder / FUSED),
@@ -138,7 +138,7 @@ class Demo:
         self._tell(f"playing the drive over DDS (domain {processes.environment['ROS_DOMAIN_ID']})")
         player = processes.start(
             "bag_player",
-            "lla_fusion_ros.ros.bag_player_node",
+            "lla_fusion_ros.ros bag_player",
             [str(self._folder / DRIVE), "--rate", str(self._rate), "--wait", "30"],
         )
         heard = time.monotonic()

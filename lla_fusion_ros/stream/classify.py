@@ -81,7 +81,7 @@ class ClassifyStage:
         return self._classified(_usable(map(self._prepare, frames)))
 
     def _prepared_ahead(self, frames: Sequence[CameraFrame]) -> Iterator[list[Prepared]]:
-        """What goes through the networks together: all, or on a CPU what is ready once it fills them twice."""
+        """What goes through the networks together: all, or what is ready as soon as it fills them twice."""
         if len(frames) == 1:
             yield _usable(map(self._prepare, frames))
             return

@@ -117,9 +117,15 @@ class Perception:
         tracks with a warning were forgotten.
         """
         engine = self.engine
-        changes = [] if engine is None else [
-            (engine, engine.prepare(changed)) for changed in settings if isinstance(changed, FusionSettings)
-        ]
+        changes = (
+            []
+            if engine is None
+            else [
+                (engine, engine.prepare(changed))
+                for changed in settings
+                if isinstance(changed, FusionSettings)
+            ]
+        )
 
         def take_over() -> list[TrackKey]:
             for changed in settings:

@@ -133,9 +133,7 @@ class ViewQueue(PairQueue[ViewFrame]):
         for unsure in self._unsure.values():
             unsure.clear()
 
-    def frame(
-        self, camera: str, first: Detections, second: ImageMessage, completed: int
-    ) -> ViewFrame | None:
+    def frame(self, camera: str, first: Detections, second: ImageMessage, completed: int) -> ViewFrame | None:
         if camera in self.foreign:
             self._tally.drop(camera, {"other_bundle": 1})
             return None
