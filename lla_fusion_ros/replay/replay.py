@@ -1,18 +1,19 @@
-"""The replay itself: open a bag, run the stages, write what was asked for."""
+"""The replay itself: a Perception fed from a bag, a few frames ahead of the sinks that take what it fused."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Literal
+from queue import Empty, Full, Queue
+from threading import Event, Thread
+from typing import Literal, TypeVar
 
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import CameraTopics, ViewTopics, Wiring
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.replay.background import ahead
 from lla_fusion_ros.replay.sinks import Sink
 from lla_fusion_ros.replay.sources import bag_views, make_perception
 from lla_fusion_ros.stream.frames import ViewFrame
@@ -22,10 +23,12 @@ from lla_fusion_ros.types.errors import BagError
 from lla_fusion_ros.types.settings import FusionSettings
 
 Input = Literal["auto", "images", "views"]
+Item = TypeVar("Item")
 # Batches the classifier may be ahead of the fusion: it keeps all cores busy and few images in memory.
 _BATCHES_AHEAD = 1
 # Share of the detections that may find no image before it is worth a word.
 _ACCIDENTS = 0.1
+_POLL = 0.1  # seconds; only passes when one side is stuck or gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,23 @@ class ReplayResult:
     used: str
     cameras: tuple[str, ...]
     interrupted: bool
+
+    @property
+    def losses(self) -> list[str]:
+        """What was not fused and why, in sentences."""
+        lost = {
+            name.removeprefix("dropped_").replace("_", " "): count
+            for name, count in sorted(self.counts.items())
+            if name.startswith("dropped_") and count
+        }
+        notes = [f"not fused: {', '.join(f'{count} {why}' for why, count in lost.items())}"] if lost else []
+        notes += [
+            f"camera {camera}: {hint} (in a replay: --time-offset {camera}=S, --set NAME=VALUE)"
+            for camera, hint in self.hints.items()
+        ]
+        if self.interrupted:
+            notes.append("interrupted: everything up to then is here")
+        return notes
 
 
 def choose_input(wiring: Wiring, use: Input) -> Sequence[CameraTopics] | Sequence[ViewTopics]:
@@ -123,7 +143,7 @@ def fuse_frames(
     interrupted = False
     began = time.monotonic()
     try:
-        with closing(ahead(source, _BATCHES_AHEAD)) as batches:  # type: ignore[type-var]
+        with closing(ahead(source, _BATCHES_AHEAD)) as batches:
             for batch in batches:
                 done = 0
                 for fused in perception.fuse(batch):
@@ -161,3 +181,53 @@ def _hints(perception: Perception) -> dict[str, str]:
         if sum(counts[name] for name in unpaired) > _ACCIDENTS * counts["detections"]:
             hints[camera] = queue.hint(camera)
     return {camera: hint for camera, hint in hints.items() if hint}
+
+
+class _End:
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.error = error
+
+
+def ahead(items: Iterable[Item], depth: int) -> Generator[Item, None, None]:
+    """The items in their order, made in a thread at most `depth` of them ahead of who uses them.
+
+    An error of the thread is raised here, and the thread ends with its user.
+    """
+    line: Queue[Item | _End] = Queue(depth)
+    stop = Event()
+
+    def put(item: Item | _End) -> None:
+        while not stop.is_set():
+            try:
+                line.put(item, timeout=_POLL)
+                return
+            except Full:
+                continue
+
+    def work() -> None:
+        try:
+            for item in items:
+                put(item)
+                if stop.is_set():
+                    return
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the user of the items must see it
+            put(_End(error))
+        else:
+            put(_End())
+
+    thread = Thread(target=work, name="replay source", daemon=True)
+    thread.start()
+    try:
+        while True:
+            try:
+                item = line.get(timeout=_POLL)
+            except Empty:
+                continue
+            if isinstance(item, _End):
+                if item.error is not None:
+                    raise item.error
+                return
+            yield item
+    finally:
+        stop.set()
+        thread.join(timeout=5.0)

@@ -19,8 +19,7 @@ from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rosgraph_msgs.msg import Clock
 
-from lla_fusion_ros.bags.keyboard import Keys
-from lla_fusion_ros.bags.player import PlayClock, PlayOptions, latched_before, rounds
+from lla_fusion_ros.bags.player import Keys, PlayClock, PlayOptions, latched_before, rounds
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.types import Topic
 from lla_fusion_ros.ros.process_life import Ending, begin, own_arguments, quiet_end

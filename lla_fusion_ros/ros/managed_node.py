@@ -281,6 +281,7 @@ class ManagedNode(LifecycleNode):
 
     def _report(self, now: float) -> None:
         assert self._health is not None and self.perception is not None
+        stamp = self.get_clock().now().nanoseconds  # first: everything up to it is in the report
         queue, engine, cameras = self.perception.queue, self.perception.engine, self.parameters.cameras
         values = {"state": self._state_machine.current_state[1], **self.about}
         values["waiting frames"] = str(len(queue.ready))
@@ -291,5 +292,4 @@ class ManagedNode(LifecycleNode):
         waiting = {camera: queue.waiting(camera) for camera in cameras}
         hints = {camera: queue.hint(camera) for camera in cameras}
         statuses = self._health.report(now, values, self.troubles(), waiting, hints)
-        stamp = self.get_clock().now().nanoseconds
         self._diagnostics.publish(write_diagnostics(Header(stamp, ""), statuses))
