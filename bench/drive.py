@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from lla_fusion_ros import __version__
-from lla_fusion_ros.lab.makebag.scene import SceneFrame, drive_frames
-from lla_fusion_ros.lab.makebag.write import make_bag
+from lla_fusion_ros.lab.makebag.write import SceneFrame, drive_frames, make_bag
 from lla_fusion_ros.signworld import CLASS_NAMES, Camera, Drive, DriveSettings, RoadsideObject
 
 RATE, OBJECTS = 10.0, 20

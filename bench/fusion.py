@@ -14,7 +14,7 @@ from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.engine.engine import FusionEngine, Observation
 from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.signworld import CLASS_NAMES
-from lla_fusion_ros.signworld.signs import sign_face
+from lla_fusion_ros.signworld.signs import face_of
 from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.views import Views
 
@@ -55,7 +55,7 @@ def sign_crops(frames: int, tracks: int, size: int) -> np.ndarray:
     rng = np.random.default_rng(0)
     clean = []
     for track in range(tracks):
-        face = cv2.resize(sign_face(CLASS_NAMES[track % len(CLASS_NAMES)]), (size, size)).astype(np.float32)
+        face = cv2.resize(face_of(CLASS_NAMES[track % len(CLASS_NAMES)]), (size, size)).astype(np.float32)
         clean.append(face[..., :3] + 110.0 * (1.0 - face[..., 3:] / 255.0))  # on grey
     noise = rng.normal(0.0, 8.0, (frames, tracks, size, size, 3))
     return np.clip(np.stack(clean) + noise, 0, 255).astype(np.uint8).reshape(-1, size, size, 3)

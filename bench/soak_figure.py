@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from lla_fusion_ros.lab.plots.style import COLOURS, figure
+from lla_fusion_ros.lab.plots import COLOURS, figure
 
 Samples = list[dict[str, float]]
 

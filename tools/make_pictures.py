@@ -19,7 +19,7 @@ import numpy as np
 from PIL import Image
 
 from lla_fusion_ros.signworld import CLASS_NAMES, OUTSIDE_KINDS, demo_drive
-from lla_fusion_ros.signworld.scene import face_of
+from lla_fusion_ros.signworld.signs import face_of
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 SIGN_WORLD_MOMENTS = ((5, 0), (60, 1), (115, 0), (170, 0), (210, 0), (248, 1))  # step and camera

@@ -35,7 +35,7 @@ from lla_fusion_ros.lab.evaluation.selection import Selection, select_tracks
 from lla_fusion_ros.lab.makebag.write import JPEG_QUALITY
 from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.signworld import Conditions, Drive, DriveSettings, Stretch
-from lla_fusion_ros.signworld.optics import through_jpeg
+from lla_fusion_ros.signworld.camera import through_jpeg
 from lla_fusion_ros.types.track_set import Track
 from lla_fusion_ros.warnings.result import REASONS
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lla_fusion_ros.cli.data_arguments import add_data_arguments, options_of, tell_skipped
 from lla_fusion_ros.cli.json_option import STDOUT, add_json_option, write_json
-from lla_fusion_ros.types.settings import PRECISIONS
+from lla_fusion_ros.types.settings import LENGTHS, PRECISIONS
 
 if TYPE_CHECKING:
     from lla_fusion_ros.bundle import Bundle
@@ -48,14 +48,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     data.add_argument("--ood-root", metavar="DIR", help="its folder")
     what = parser.add_argument_group("what to score", MEMORY)
     what.add_argument("--regimes", default="clean,hard,mixed", help="(%(default)s)")
-    what.add_argument("--lengths", default="1,3,5,10,20,30", help="numbers of frames L (%(default)s)")
+    lengths = ",".join(map(str, LENGTHS))
+    what.add_argument("--lengths", default=lengths, help="numbers of frames L (%(default)s)")
     what.add_argument("--networks", default="", help="numbers of networks C (one, and all)")
     what.add_argument("--fusers", default="", help="names, separated by commas (all)")
     what.add_argument(
         "--draws",
         type=int,
         default=5,
-        help="how often every track is degraded anew in the hard and mixed regimes, which steadies the "
+        help="how often every track is degraded in the hard and mixed regimes, which steadies the "
         "scores; intervals still count every track once (%(default)s)",
     )
     what.add_argument("--seed", type=int, default=1, help="of the degradations (%(default)s)")
@@ -102,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
         evaluation = evaluate(bundle, selection, options, cache, progress)
     document = _document(bundle, tracks, args.split, selection, options, evaluation)
     if args.plots:
-        from lla_fusion_ros.lab.plots.evaluation import all_figures
+        from lla_fusion_ros.lab.evaluation.figures import all_figures
 
         all_figures(evaluation, document, Path(args.plots))
     if args.json != STDOUT:

@@ -16,8 +16,7 @@ from lla_fusion_ros.cli.output_paths import check_folder
 from lla_fusion_ros.types.errors import InputError
 
 if TYPE_CHECKING:
-    from lla_fusion_ros.lab.makebag.scene import SceneFrame
-    from lla_fusion_ros.lab.makebag.write import MadeBag
+    from lla_fusion_ros.lab.makebag.write import MadeBag, SceneFrame
     from lla_fusion_ros.types.track_set import TrackSet
 
 NAME = "make-bag"
@@ -91,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _drive(args: argparse.Namespace) -> tuple[Iterable[SceneFrame], int, str, tuple[str, ...]]:
-    from lla_fusion_ros.lab.makebag.scene import drive_frames
+    from lla_fusion_ros.lab.makebag.write import drive_frames
     from lla_fusion_ros.signworld import CLASS_NAMES, Drive, DriveSettings
 
     drive = Drive(DriveSettings(seed=args.seed, duration=args.duration, rate=args.rate))

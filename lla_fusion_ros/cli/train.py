@@ -132,8 +132,8 @@ def run(args: argparse.Namespace) -> int:
     from lla_fusion_ros.cli.output_paths import check_file, check_folder
     from lla_fusion_ros.cli.training_progress import TrainingProgress
     from lla_fusion_ros.lab.datasets import load_dataset
-    from lla_fusion_ros.lab.training.checkpoint import CheckpointFolder
     from lla_fusion_ros.lab.training.recipe import run_recipe
+    from lla_fusion_ros.lab.training.train import CheckpointFolder
     from lla_fusion_ros.networks.classifier import choose_device
     from lla_fusion_ros.types.memory import keep_freed_memory
 
@@ -192,7 +192,7 @@ def _tell(progress: TrainingProgress, recipe: Recipe, tracks: TrackSet) -> None:
 
 def _recipe(args: argparse.Namespace, start: Any) -> Any:
     from lla_fusion_ros.lab.calibration.assemble import CalibrationOptions
-    from lla_fusion_ros.lab.calibration.choose import CANDIDATES
+    from lla_fusion_ros.lab.calibration.fusers import CANDIDATES
     from lla_fusion_ros.lab.training.recipe import Recipe
     from lla_fusion_ros.lab.training.training_settings import TrainSettings
     from lla_fusion_ros.networks import Normalisation

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import shutil
+import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,14 +20,11 @@ from lla_fusion_ros.bags.writer import check_removable
 from lla_fusion_ros.bundle import load_bundle
 from lla_fusion_ros.demo.live import LiveState
 from lla_fusion_ros.demo.processes import DemoError, Processes
-from lla_fusion_ros.demo.recorded import AgreementSink, RecordedRun
-from lla_fusion_ros.demo.render import render
-from lla_fusion_ros.demo.video import VideoSink
-from lla_fusion_ros.lab.makebag.scene import SceneFrame, drive_frames
-from lla_fusion_ros.lab.makebag.write import MadeBag, make_bag
+from lla_fusion_ros.demo.recorded import AgreementSink, RecordedRun, VideoSink
+from lla_fusion_ros.lab.makebag.write import MadeBag, SceneFrame, drive_frames, make_bag
 from lla_fusion_ros.replay.output_folder import Outcome, OutputFolder, Wanted
 from lla_fusion_ros.replay.replay import ReplayOptions, fuse_frames
-from lla_fusion_ros.signworld import CLASS_NAMES, Drive
+from lla_fusion_ros.signworld import CLASS_NAMES, CameraFrame, Drive
 
 DRIVE, FUSED, VIDEO, LOGS = "drive", "fused", "annotated.mp4", "logs"
 COMPARED = ("last", "vote", "mean_pmf", "log_odds", "pool")
@@ -33,6 +33,8 @@ _QUIET = 15.0  # seconds without a message, the bag at its end, after which miss
 
 Tell = Callable[[str], None]
 Watch = Callable[[LiveState], None]
+
+_drive: Drive | None = None  # in each worker process
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,3 +208,27 @@ def _drain(lines: SimpleQueue[str], state: LiveState) -> int:
         except Empty:
             return count
         count += 1
+
+
+def render(drive: Drive, workers: int = 0) -> Generator[CameraFrame, None, None]:
+    """All frames of the drive; `workers` 0 takes a process per core."""
+    count = workers or min(os.cpu_count() or 1, 8)
+    if count == 1:
+        yield from drive
+        return
+    context = multiprocessing.get_context("fork")
+    with context.Pool(count, _start, (drive,)) as pool:
+        yield from pool.imap(_frame, drive.schedule(), chunksize=4)
+
+
+def _start(drive: Drive) -> None:
+    global _drive
+    _drive = drive
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who asked for the frames
+    # A handler that the parent had (rclpy's) would swallow the signal by which the pool ends its workers.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _frame(place: tuple[int, int]) -> CameraFrame:
+    assert _drive is not None
+    return _drive.frame(*place)

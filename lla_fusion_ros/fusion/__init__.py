@@ -1,7 +1,7 @@
 """The fusers: many views of one object in, one class distribution out.
 
 One fuser is one file: state, formula, fit. `base` says what a fuser is, `measure` what a view tells about
-itself, `learn` fits by gradient, `along` fuses whole tracks. May import `posterior` and the types below it.
+itself, `learn` fits by gradient, `along` fuses whole tracks. Imports `types` and `posterior`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`ella`: the weighted sum of the views' Gaussians, eq. multimodality as printed."""
+"""`ella`: the weighted sum of the views' Gaussians, eq. 28 as printed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class EllaState:
 
 
 class Ella(SumFuser):
-    """z = sum_lc w_lc z_lc with sum w = 1 (eq. multimodality): jointly Gaussian views make one Gaussian.
+    """z = sum_lc w_lc z_lc with sum w = 1 (eq. 28): jointly Gaussian views make one Gaussian.
 
     Its mean is sum w_lc g_lc, its variance sum_c phi_c^T A_cm^-1 phi_c with phi_c = sum_l w_lc phi_lc,
     plus the cross terms where the posterior has them: two running sums are exact. Weights

@@ -12,8 +12,8 @@ from lla_fusion_ros.types.pmf import entropy, monte_carlo, softmax
 class EllaMixture(SumFuser):
     """s = ln(sum_t u_t p_t / sum_t u_t), pmf = softmax(s L^alpha / T), p_t = mean_c E[softmax(z_tc)].
 
-    z_tc is the Laplace Gaussian of the view (eq. lla_for_one), u_t = exp(-gamma H_t). With gamma = alpha = 0
-    and T = 1 it is the pmf of the mixture of CL Gaussians, which unlike eq. multimodality as printed is
+    z_tc is the Laplace Gaussian of the view (eq. 18), u_t = exp(-gamma H_t). With gamma = alpha = 0
+    and T = 1 it is the pmf of the mixture of CL Gaussians, which unlike eq. 28 as printed is
     multimodal. Cost O(CM) per view beside the variances (O(CMD^2)), state
     O(M). Use it where networks disagree, as at L = 1.
     """

@@ -18,7 +18,7 @@ class LastState:
 
 
 class Last(Fuser):
-    """pmf = mean over networks of softmax(g_lc) of the view that came last (eq. individual_pmf).
+    """pmf = mean over networks of softmax(g_lc) of the view that came last (eq. 3).
 
     Cost O(CM). For comparison: every flicker of the classifier shows.
     """

@@ -13,7 +13,8 @@ from lla_fusion_ros.fusion.arrays import Array
 from lla_fusion_ros.fusion.base import SumFuser, Value
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.types.errors import InputError
-from lla_fusion_ros.types.track_views import LENGTHS, TrackViews
+from lla_fusion_ros.types.settings import LENGTHS
+from lla_fusion_ros.types.track_views import TrackViews
 
 if TYPE_CHECKING:
     import torch

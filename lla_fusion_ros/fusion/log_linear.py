@@ -11,7 +11,7 @@ from lla_fusion_ros.types.pmf import softmax
 
 
 class LogLinear(SumFuser):
-    """pmf ~ prod_lc p_lc^w_lc, sum w_lc = 1 (eq. fusion_weight), w_lc = w_c / L.
+    """pmf ~ prod_lc p_lc^w_lc, sum w_lc = 1 (eq. 7), w_lc = w_c / L.
 
     The value `weights` gives w_c per network (any positive scale); equal without it. Cost O(CM) per view,
     state O(M). Never surer than its surest view.

@@ -37,7 +37,7 @@ class MeasuredViews(Views):
 
     @cached_property
     def shifted(self) -> np.ndarray:
-        """Max-shifted logits (eq. shifted_softmax), at least LOWEST_LOGIT.  [t, c, m]"""
+        """Max-shifted logits (eq. 11), at least LOWEST_LOGIT.  [t, c, m]"""
         logits = np.asarray(self.logits, np.float64)
         with np.errstate(over="ignore"):
             shifted = logits - logits.max(axis=-1, keepdims=True)
@@ -60,7 +60,7 @@ class MeasuredViews(Views):
 
     @cached_property
     def pmf(self) -> np.ndarray:
-        """p_lc of each network (eq. individual_pmf).  [t, c, m]"""
+        """p_lc of each network (eq. 3).  [t, c, m]"""
         return softmax(self.shifted)
 
     @cached_property
@@ -108,7 +108,7 @@ class MeasuredViews(Views):
 
     @cached_property
     def laplace_variance(self) -> np.ndarray:
-        """Laplace variance of every logit (eq. linearizeCov).  [t, c, m]"""
+        """Laplace variance of every logit (eq. 17c).  [t, c, m]"""
         return self.posterior.single_variance(self.features).astype(np.float64)
 
     @cached_property

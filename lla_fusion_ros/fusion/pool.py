@@ -12,7 +12,7 @@ from lla_fusion_ros.types.pmf import entropy, softmax
 class Pool(SumFuser):
     """s = ln(sum_t u_t p_t / sum_t u_t), pmf = softmax(s L^alpha / T).
 
-    p_t is the mean over networks of the temperature-scaled pmfs (eq. temp_scaling_fm), u_t = exp(-gamma H_t)
+    p_t is the mean over networks of the temperature-scaled pmfs (eq. 36), u_t = exp(-gamma H_t)
     with H_t its entropy. Cost O(CM) per view, state O(M). Use it where no posterior was fitted; what
     a Laplace fuser must beat.
     """

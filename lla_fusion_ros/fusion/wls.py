@@ -1,4 +1,4 @@
-"""`wls`: weighted least squares over all views of a window, eq. fusion_seq exactly as printed."""
+"""`wls`: weighted least squares over all views of a window, eq. 25 exactly as printed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lla_fusion_ros.types.rows import put_rows, take_rows
 from lla_fusion_ros.types.views import Views
 
 NOTE = (
-    "fuser 'wls' is eq. fusion_seq as printed: over time its weights take both signs and accuracy falls with "
+    "fuser 'wls' is eq. 25 as printed: over time its weights take both signs and accuracy falls with "
     "every view (docs/method.md); use 'wls_robust', or 'wls' for several networks on one view"
 )
 SINGULAR = 1e-10  # of a row's own variance: what is left below that is rounding
@@ -50,16 +50,16 @@ class WlsState:
 class Wls(Fuser):
     """P = (H^T R^-1 H)^-1, g = P H^T R^-1 zeta; per class P_m = 1 / sum b^2, g_m = P_m sum ab.
 
-    zeta are the max-shifted logits (eq. shifted_softmax) of all views and networks, R their covariance (eq.
-    full_description_seq_multi), with cross-network blocks where the posterior has them. A view is a new row
-    of the Cholesky factor, O(M(D^2 + LD + L^2)); a full window drops its oldest view. The residual
+    zeta are the max-shifted logits (eq. 11) of all views and networks, R their covariance (eq. 22), with
+    cross-network blocks where the posterior has them. A view is a new row of the Cholesky factor,
+    O(M(D^2 + LD + L^2)); a full window drops its oldest view. The residual
     chi^2 = sum a^2 - (sum ab)^2 / sum b^2 comes with it. Use it for several networks on one view (L = 1).
     """
 
     name = "wls"
     notes = (NOTE,)
     options = {
-        "samples": Scalar(64, 0, 4096),  # Monte Carlo points of the pmf (eq. pmf2find); 0: closed form
+        "samples": Scalar(64, 0, 4096),  # Monte Carlo points of the pmf (eq. 12); 0: closed form
         "strict": Scalar(0, 0, 1),  # 1: refuse a view that makes R singular; 0: it changes nothing
     }
 

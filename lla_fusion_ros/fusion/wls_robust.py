@@ -44,7 +44,7 @@ class WlsSums:
 class WlsRobust(SumFuser):
     """s_m = sum_tc u_t zc_tcm / V_tcm / sum_tc u_t / V_tcm, pmf = softmax(s L^alpha / T).
 
-    Three repairs of eq. fusion_seq: mean-centred logits in the place of the max shift; entropy
+    Three repairs of eq. 25: mean-centred logits instead of the max shift; entropy
     weights u_t = exp(-gamma H_t) and variances V under a small prior of their own, so that sure views weigh
     more; L^alpha / T, so that evidence adds up. Views count as independent in the weights, which keeps them
     all positive. Cost O(CMD^2) per view for the variances, state O(M).

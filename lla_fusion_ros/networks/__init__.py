@@ -1,4 +1,8 @@
-"""Networks: crops in, logits and features out."""
+"""Networks: crops in, logits and features out.
+
+`network` is trunk and head, `ensemble` runs several at once, `classifier` is what nodes and replay call with
+uint8 crops. Imports `types` and `images`.
+"""
 
 from lla_fusion_ros.networks.architectures import (
     Architecture,

@@ -41,7 +41,7 @@ class ContrastPosterior:
         def raw_covariance(self, first: np.ndarray, second: np.ndarray) -> np.ndarray: ...
 
     def logit_covariance(self, first: np.ndarray, second: np.ndarray | None = None) -> np.ndarray:
-        """T_theta J_i H^-1 J_j^T of eq. linearizeCov, as contrasts; one network with itself.
+        """T_theta J_i H^-1 J_j^T of eq. 17c, as contrasts; one network with itself.
 
         1 or 2 x [..., networks, D] -> [..., networks, classes, classes]
         """

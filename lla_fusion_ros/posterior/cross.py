@@ -4,7 +4,7 @@ The estimates of two last layers move together because the same noisy labels mov
 
     Cov(theta_i, theta_j) = A_i^-1 B_ij A_j^-1,    B_ij = sum_n eta_mn phi_in phi_jn^T
 
-per class m (the block R_{i,j} of eq. full_description_seq_multi is phi_i^T Cov phi_j). With the *same* eta
+per class m (the block R_{i,j} of eq. 22 is phi_i^T Cov phi_j). With the *same* eta
 in A_i, A_j and B_ij the joint data matrix is sum_n eta_mn Phi_n Phi_n^T with Phi_n = (phi_1n, ..., phi_Cn),
 a sum of outer products: positive semidefinite by construction. So eta comes from the ensemble's mean pmf.
 """

@@ -1,14 +1,14 @@
 """The posterior of all networks at inference time: last layer, one block per class.
 
-For network c and class m the paper's Fisher information (eq. information_with_M_fm) plus the prior is
+For network c and class m the paper's Fisher information (eq. 16) plus the prior is
 
     A_m = sum_n eta_mn phi_n phi_n^T + P0^-1 = L_m L_m^T                    [features, features]
 
-and everything a fuser asks for is a dot product of footprints v_m = L_m^-1 phi (eq. linearizeCov):
+and everything a fuser asks for is a dot product of footprints v_m = L_m^-1 phi (eq. 17c):
 
     Cov(z_im, z_jm) = T_theta v_im . v_jm          views i, j of one network; 0 between classes
 
-Between two networks c, e trained on the same data (the block R_{i,j} of eq. full_description_seq_multi,
+Between two networks c, e trained on the same data (the block R_{i,j} of eq. 22,
 which the paper leaves open) it is T_theta v_cm^T (L_cm^-1 B_ce L_em^-T) v_em with
 B_ce = sum_n eta_mn phi_cn phi_en^T. Without `cross` the networks count as independent.
 """
@@ -123,7 +123,7 @@ class EnsemblePosterior:
         return prints.transpose(1, 0, 2).reshape(shape)
 
     def variance(self, features: np.ndarray) -> np.ndarray:
-        """T_theta phi^T A_m^-1 phi, the diagonal of eq. linearizeCov.
+        """T_theta phi^T A_m^-1 phi, the diagonal of eq. 17c.
 
         [..., networks, features] -> [..., networks, classes]
         """
@@ -160,7 +160,7 @@ class EnsemblePosterior:
         return out
 
     def joint_covariance(self, features: np.ndarray) -> np.ndarray:
-        """R of eq. full_description_seq_multi, class by class, for all views of one object.
+        """R of eq. 22, class by class, for all views of one object.
 
         Rows run over networks first, then views, as the paper stacks zeta.
         [views, networks, features] -> [classes, networks * views, networks * views]

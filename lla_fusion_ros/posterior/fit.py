@@ -1,6 +1,6 @@
 """Fit the posterior of the last layers in one pass over the training data, with memory constant in its size.
 
-The data term of eq. lapalceParamCov is a sum over images, so each curvature is a running sum with two verbs:
+The data term of eq. 13b is a sum over images, so each curvature is a running sum with two verbs:
 `add(logits, features)` for a batch and `finish(prior_precision)` for the posterior.
 """
 
@@ -26,7 +26,7 @@ Posterior = EnsemblePosterior | FullPosterior | KronPosterior
 
 
 class DiagonalSum:
-    """The paper's Fisher information (eq. information_with_M_fm): eta_m = f_m (1 - f_m), classes decoupled.
+    """The paper's Fisher information (eq. 16): eta_m = f_m (1 - f_m), classes decoupled.
 
     State: one sum per network and class.   [networks, classes, D, D]
     """
@@ -37,7 +37,7 @@ class DiagonalSum:
     def add(self, logits: np.ndarray, features: np.ndarray) -> None:
         """One batch: logits [n, networks, classes], features [n, networks, D]."""
         pmf = softmax(logits)
-        eta = pmf * (1.0 - pmf)  # eq. eta_fm
+        eta = pmf * (1.0 - pmf)  # eq. 16b
         for network, total in enumerate(self.sums):
             phi = features[:, network]
             total += outer_sum(eta[:, network], phi, phi)
@@ -53,7 +53,7 @@ class RunningSum(Protocol):
 
 
 def prior_precision_of(weight_decay: float, images: int) -> float:
-    """P0^-1 that makes training the search for the posterior's mode (eq. map_estimate_fm).
+    """P0^-1 that makes training the search for the posterior's mode (eq. 15).
 
     Training minimises the *mean* cross-entropy plus weight_decay/2 |theta|^2; times the number of images that
     is -L_N(theta) + images * weight_decay/2 |theta|^2, hence P0^-1 = weight_decay * images.
@@ -74,7 +74,7 @@ def fit_last_layer(
     cross: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Posterior:
-    """The Laplace posterior of the last layer of every network (eq. Laplace_fm).
+    """The Laplace posterior of the last layer of every network (eq. 13).
 
     Args:
         ensemble: maps images [n, ...] to logits [n, networks, classes] and features [n, networks, D].

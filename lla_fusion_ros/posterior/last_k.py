@@ -3,8 +3,8 @@
 The paper lets "the later layers" be uncertain. With more than the last layer the logits are no longer linear
 in the parameters and classes no longer decouple, so the general forms run as printed:
 
-    information   I = sum_n sum_m eta_mn J_mn J_mn^T + P0^-1        (eq. information_with_M_fm)
-    two views     [R_c]_{ij} = T_theta J_i I^-1 J_j^T                (eq. linearizeCov and the block of R_c)
+    information   I = sum_n sum_m eta_mn J_mn J_mn^T + P0^-1        (eq. 16)
+    two views     [R_c]_{ij} = T_theta J_i I^-1 J_j^T                (eq. 17c, 21)
 
 Cost: one backward pass per class and image, and a matrix of parameters x parameters. `ensemble.py` is the
 fast default; this is for asking whether more layers would change the answer.

@@ -1,9 +1,9 @@
-"""Monte Carlo in the space of the parameters (eq. mc_samp_fg_prod), to compare with sampling of the logits.
+"""Monte Carlo in the space of the parameters (eq. 9), to compare with sampling of the logits.
 
 theta^(k) = theta + delta^(k) with delta^(k) ~ N(0, T_theta A_m^-1); a last layer is linear, so the logits of
 any view under sample k are its logits plus delta^(k) phi, and no network runs again. One sample is shared by
 all views of a network, whatever the camera or time: that is what makes views correlated. The sampled logits
-of all views and networks together are hence samples of zeta ~ N(zeta, R) (eq. fusion_prud_is).
+of all views and networks together are therefore samples of zeta ~ N(zeta, R) (eq. 23).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ CHUNK = 64  # views at a time, for memory
 
 
 class SingleVariance:
-    """T_theta phi^T A_m^-1 phi of every view, network and class (the diagonal of eq. linearizeCov)."""
+    """T_theta phi^T A_m^-1 phi of every view, network and class (the diagonal of eq. 17c)."""
 
     def __init__(self, posterior: EnsemblePosterior) -> None:
         self._classes = posterior.classes

@@ -1,4 +1,4 @@
-"""A drawing surface for signs and scenery: shapes in, a smooth picture with transparency out."""
+"""A drawing surface for signs and scenery: shapes and letters in, a smooth picture with transparency out."""
 
 from __future__ import annotations
 
@@ -11,6 +11,31 @@ Point = tuple[float, float]
 Colour = tuple[int, int, int]
 
 _SUPERSAMPLING = 4
+
+# A stroke is a line (points) or an arc (centre, radius, from and to degrees) in a box one wide and two high.
+_Line = tuple[Point, ...]
+_Arc = tuple[Point, float, tuple[float, float]]
+
+_LINES: dict[str, tuple[_Line, ...]] = {
+    "0": (((-0.5, -0.5), (-0.5, 0.5)), ((0.5, -0.5), (0.5, 0.5))),
+    "1": (((-0.35, -0.62), (0.1, -1.0), (0.1, 1.0)),),
+    "3": (((-0.05, -0.08), (0.08, -0.08)),),
+    "5": (((0.42, -1.0), (-0.38, -1.0), (-0.46, -0.12)),),
+    "8": (),
+    "S": (),
+    "T": (((-0.5, -1.0), (0.5, -1.0)), ((0.0, -1.0), (0.0, 1.0))),
+    "O": (((-0.5, -0.5), (-0.5, 0.5)), ((0.5, -0.5), (0.5, 0.5))),
+    "P": (((-0.45, 1.0), (-0.45, -1.0), (0.02, -1.0)), ((-0.45, 0.08), (0.02, 0.08))),
+}
+_ARCS: dict[str, tuple[_Arc, ...]] = {
+    "0": (((0.0, -0.5), 0.5, (180, 360)), ((0.0, 0.5), 0.5, (0, 180))),
+    "3": (((0.0, -0.54), 0.46, (190, 450)), ((0.0, 0.46), 0.54, (-90, 165))),
+    "5": (((-0.02, 0.44), 0.56, (-135, 150)),),
+    "8": (((0.0, -0.54), 0.45, (0, 360)), ((0.0, 0.46), 0.54, (0, 360))),
+    "S": (((0.0, -0.5), 0.5, (90, 330)), ((0.0, 0.5), 0.5, (-90, 150))),
+    "O": (((0.0, -0.5), 0.5, (180, 360)), ((0.0, 0.5), 0.5, (0, 180))),
+    "P": (((0.02, -0.46), 0.54, (-90, 90)),),
+}
 
 
 class Canvas:
@@ -69,3 +94,20 @@ def regular_polygon(corners: int, radius: float, first_degrees: float) -> list[P
     """Corners of a regular polygon about the middle; the first one lies in the given direction."""
     turn = np.deg2rad(first_degrees + np.arange(corners) * 360 / corners)
     return list(zip(radius * np.cos(turn), radius * np.sin(turn), strict=True))
+
+
+def write(
+    canvas: Canvas, text: str, centre: Point, height: float, colour: Colour, weight: float = 0.3
+) -> None:
+    """Write `text` about `centre`; `weight` is the stroke's width in letter widths."""
+    scale = height / (2 + weight)
+    advance = (1 + weight + 0.26) * scale
+    for number, letter in enumerate(text):
+        x = centre[0] + (number - (len(text) - 1) / 2) * advance
+        for points in _LINES[letter]:
+            canvas.line(
+                [(x + px * scale, centre[1] + py * scale) for px, py in points], weight * scale, colour
+            )
+        for (px, py), radius, degrees in _ARCS.get(letter, ()):
+            middle = (x + px * scale, centre[1] + py * scale)
+            canvas.arc(middle, radius * scale, degrees, weight * scale, colour)

@@ -7,11 +7,9 @@ from typing import Literal
 
 import numpy as np
 
-from lla_fusion_ros.signworld.camera import Camera
-from lla_fusion_ros.signworld.optics import Conditions
-from lla_fusion_ros.signworld.outside import OUTSIDE_KINDS
+from lla_fusion_ros.signworld.camera import Camera, Conditions
 from lla_fusion_ros.signworld.scene import RoadsideObject
-from lla_fusion_ros.signworld.signs import CLASS_NAMES
+from lla_fusion_ros.signworld.signs import CLASS_NAMES, OUTSIDE_KINDS
 from lla_fusion_ros.types.errors import InputError
 
 TWO_CAMERAS = (

@@ -9,10 +9,10 @@ from functools import cache
 import cv2
 import numpy as np
 
-from lla_fusion_ros.signworld import textures
 from lla_fusion_ros.signworld.camera import Camera
-from lla_fusion_ros.signworld.ground import HAZE_DISTANCE, Ground, Window
-from lla_fusion_ros.signworld.scene import Look, Prop, RoadsideObject, face_of, pyramid
+from lla_fusion_ros.signworld.scene import Look, Prop, RoadsideObject, pyramid
+from lla_fusion_ros.signworld.signs import face_of
+from lla_fusion_ros.signworld.surroundings import HAZE_DISTANCE, Ground, Window, sample_panorama
 
 _FARTHEST, _NEAREST = 140.0, 1.5
 _SHADOWS = 45.0  # metres; farther ones would be a few pixels
@@ -41,8 +41,8 @@ class Renderer:
     def __init__(self, look: Look, camera: Camera) -> None:
         self.camera = camera
         self._look = look
-        self._sky = _sample_panorama(look.panorama, camera.rays())
-        self._ground = Ground(look, camera)
+        self._sky = sample_panorama(look.panorama, camera.rays())
+        self._ground = Ground(look.ground, look.haze, camera)
 
     @property
     def full(self) -> Window:
@@ -239,16 +239,6 @@ def _solid_part(name: str) -> tuple[float, float, float, float]:
     scale = 2 / len(alpha)
     left, top, right, bottom = columns[0], rows[0], columns[-1] + 1, rows[-1] + 1
     return left * scale - 1, top * scale - 1, right * scale - 1, bottom * scale - 1
-
-
-def _sample_panorama(panorama: np.ndarray, rays: np.ndarray) -> np.ndarray:
-    azimuth = np.rad2deg(np.arctan2(rays[..., 0], rays[..., 2]))
-    elevation = np.rad2deg(np.arctan2(rays[..., 1], np.hypot(rays[..., 0], rays[..., 2])))
-    px = textures.PANORAMA_PIXELS_PER_DEGREE
-    columns = ((azimuth + textures.PANORAMA_AZIMUTH) * px).astype(np.float32)
-    rows = ((textures.PANORAMA_TOP - elevation) * px).astype(np.float32)
-    # Cameras that look aside or back see the panorama once more, mirrored: it has no seam.
-    return cv2.remap(panorama, columns, rows, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT)
 
 
 def _warp(picture: np.ndarray, corners: np.ndarray, size: tuple[int, int]) -> np.ndarray:

@@ -8,10 +8,9 @@ from functools import lru_cache
 import cv2
 import numpy as np
 
-from lla_fusion_ros.signworld.outside import outside_face
 from lla_fusion_ros.signworld.scenery import draw_scenery
-from lla_fusion_ros.signworld.signs import CLASS_NAMES, sign_face
-from lla_fusion_ros.signworld.textures import make_ground, make_panorama
+from lla_fusion_ros.signworld.signs import CLASS_NAMES, OUTSIDE_KINDS
+from lla_fusion_ros.signworld.surroundings import make_ground, make_panorama
 
 _VARIANTS = {"tree": 4, "conifer": 2, "bush": 3, "house": 4, "van": 3, "post": 1, "lamp": 1}
 # Width and height in metres, and the range of distances from the road's middle.
@@ -49,11 +48,6 @@ class RoadsideObject:
     def label(self) -> int:
         """The class, or -1 for something outside the classes."""
         return CLASS_NAMES.index(self.name) if self.name in CLASS_NAMES else -1
-
-
-def face_of(name: str) -> np.ndarray:
-    """The face of a class or of a kind of object outside the classes."""
-    return sign_face(name) if name in CLASS_NAMES else outside_face(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,4 +131,35 @@ def occluder(thing: RoadsideObject, rng: np.random.Generator) -> Prop:
         return make_prop("van", x - np.sign(x) * rng.uniform(0.2, 1.0), z - ahead, rng)
     return make_prop(
         "bush", x + np.sign(x) * rng.uniform(-0.4, 1.2), z - ahead, rng, zoom=rng.uniform(0.9, 1.15)
+    )
+
+
+def place_object(
+    name: str, id: str, z: float, rng: np.random.Generator, right: float = 0.7
+) -> RoadsideObject:
+    """One object at z, the rest at random; `right` is the chance that it stands on the right."""
+    side = 1 if rng.random() < right else -1
+    return RoadsideObject(
+        id=id,
+        name=name,
+        position=(side * rng.uniform(4.7, 6.2), rng.uniform(2.1, 2.8), z),
+        side=rng.uniform(0.9, 1.15),
+        yaw=rng.uniform(-12, 12),
+        fade=rng.uniform(0.86, 1.0),
+    )
+
+
+def place_objects(stop: float, outside_share: float, rng: np.random.Generator) -> tuple[RoadsideObject, ...]:
+    """Objects up to z = `stop`, 7 to 14 metres apart, every class about equally often."""
+    places = []
+    z = 14.0
+    while z < stop:
+        places.append(z)
+        z += rng.uniform(7.0, 14.0)
+    classes = [CLASS_NAMES[i % len(CLASS_NAMES)] for i in range(len(places))]
+    rng.shuffle(classes)
+    names = [str(rng.choice(OUTSIDE_KINDS)) if rng.random() < outside_share else name for name in classes]
+    return tuple(
+        place_object(name, f"{number:03d}", z, rng)
+        for number, (name, z) in enumerate(zip(names, places, strict=True), start=1)
     )

@@ -1,4 +1,4 @@
-"""The seventeen sign classes of the sign world, drawn by code."""
+"""The seventeen sign classes, and objects beside the road that belong to no class, drawn by code."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from functools import cache
 
 import numpy as np
 
-from lla_fusion_ros.signworld.canvas import Canvas, Point, regular_polygon
-from lla_fusion_ros.signworld.lettering import write
+from lla_fusion_ros.signworld.canvas import Canvas, Point, regular_polygon, write
 
 WHITE, BLACK = (244, 245, 240), (24, 24, 28)
 RED, BLUE, YELLOW = (196, 24, 34), (18, 84, 172), (250, 196, 20)
+PURPLE, GREEN, ORANGE, BROWN = (118, 42, 150), (24, 140, 76), (240, 128, 20), (122, 72, 36)
 
 
 def _limit(text: str) -> Callable[[Canvas], None]:
     def draw(canvas: Canvas) -> None:
-        red_ring(canvas)
+        _red_ring(canvas)
         narrow = len(text) > 2
         write(canvas, text, (0, 0), 0.62 if narrow else 0.82, BLACK, weight=0.32)
 
     return draw
 
 
-def red_ring(canvas: Canvas) -> None:
+def _red_ring(canvas: Canvas) -> None:
     canvas.disc((0, 0), 0.97, WHITE)
     canvas.disc((0, 0), 0.93, RED)
     canvas.disc((0, 0), 0.70, WHITE)
@@ -36,7 +36,7 @@ def _no_entry(canvas: Canvas) -> None:
 
 
 def _no_lorries(canvas: Canvas) -> None:
-    red_ring(canvas)
+    _red_ring(canvas)
     canvas.rectangle(-0.52, -0.26, 0.12, 0.2, BLACK)
     canvas.polygon([(0.17, -0.12), (0.36, -0.12), (0.52, 0.06), (0.52, 0.2), (0.17, 0.2)], BLACK)
     for x in (-0.34, -0.08, 0.36):
@@ -142,7 +142,7 @@ def _parking(canvas: Canvas) -> None:
     write(canvas, "P", (0.02, 0), 1.2, WHITE, weight=0.36)
 
 
-_DESIGNS: dict[str, Callable[[Canvas], None]] = {
+_CLASSES: dict[str, Callable[[Canvas], None]] = {
     "speed limit 30": _limit("30"),
     "speed limit 50": _limit("50"),
     "speed limit 80": _limit("80"),
@@ -162,13 +162,72 @@ _DESIGNS: dict[str, Callable[[Canvas], None]] = {
     "parking": _parking,
 }
 
-CLASS_NAMES: tuple[str, ...] = tuple(_DESIGNS)
+
+def _star(canvas: Canvas) -> None:
+    canvas.polygon(regular_polygon(6, 0.98, 0), WHITE)
+    canvas.polygon(regular_polygon(6, 0.9, 0), PURPLE)
+    outer, inner = regular_polygon(5, 0.62, -90), regular_polygon(5, 0.26, -54)
+    canvas.polygon([corner for pair in zip(outer, inner, strict=True) for corner in pair], WHITE)
+
+
+def _charging(canvas: Canvas) -> None:
+    canvas.rectangle(-0.84, -0.84, 0.84, 0.84, WHITE)
+    canvas.rectangle(-0.77, -0.77, 0.77, 0.77, GREEN)
+    bolt = [(0.16, -0.64), (-0.4, 0.1), (-0.04, 0.1), (-0.16, 0.64), (0.4, -0.12), (0.04, -0.12)]
+    canvas.polygon(bolt, WHITE)
+
+
+def _fish(canvas: Canvas) -> None:
+    _red_ring(canvas)
+    canvas.ellipse((-0.08, 0), (0.36, 0.19), BLACK)
+    canvas.polygon([(0.2, 0), (0.5, -0.22), (0.5, 0.22)], BLACK)
+    canvas.disc((-0.26, -0.04), 0.045, WHITE)
+
+
+def _chevrons(canvas: Canvas) -> None:
+    canvas.rectangle(-0.95, -0.6, 0.95, 0.6, BLACK)
+    for x in (-0.75, -0.15, 0.45):
+        arrow = [(x, -0.5), (x + 0.22, -0.5), (x + 0.46, 0), (x + 0.22, 0.5), (x, 0.5), (x + 0.24, 0)]
+        canvas.polygon(arrow, ORANGE)
+
+
+def _castle(canvas: Canvas) -> None:
+    canvas.rectangle(-0.95, -0.72, 0.95, 0.72, WHITE)
+    canvas.rectangle(-0.89, -0.66, 0.89, 0.66, BROWN)
+    canvas.rectangle(-0.5, -0.1, 0.5, 0.46, WHITE)
+    for x in (-0.6, 0.3):
+        canvas.rectangle(x, -0.34, x + 0.3, 0.46, WHITE)
+        canvas.polygon([(x - 0.04, -0.34), (x + 0.34, -0.34), (x + 0.15, -0.58)], WHITE)
+    canvas.rectangle(-0.12, 0.12, 0.12, 0.46, BROWN)
+
+
+def _balloon(canvas: Canvas) -> None:
+    canvas.ellipse((0, -0.2), (0.62, 0.74), (222, 60, 110))
+    canvas.ellipse((-0.2, -0.44), (0.14, 0.2), (240, 150, 180))
+    canvas.polygon([(-0.09, 0.66), (0.09, 0.66), (0, 0.5)], (170, 30, 76))
+    canvas.line([(0, 0.64), (0.05, 0.8), (-0.03, 0.97)], 0.03, (90, 90, 90))
+
+
+_OUTSIDE: dict[str, Callable[[Canvas], None]] = {
+    "star board": _star,
+    "charging point": _charging,
+    "no fishing": _fish,
+    "chevron board": _chevrons,
+    "castle board": _castle,
+    "balloon": _balloon,
+}
+
+CLASS_NAMES: tuple[str, ...] = tuple(_CLASSES)
+OUTSIDE_KINDS: tuple[str, ...] = tuple(_OUTSIDE)
 FACE_PIXELS = 192
 
 
 @cache
-def sign_face(name: str) -> np.ndarray:
-    """The face of a sign, [192, 192, 4] RGBA, colours multiplied by alpha; do not write to it."""
+def face_of(name: str) -> np.ndarray:
+    """The face of a class or of a kind of object outside the classes; do not write to it.
+
+    [192, 192, 4] RGBA, colours multiplied by alpha
+    """
     canvas = Canvas(FACE_PIXELS)
-    _DESIGNS[name](canvas)
+    (_CLASSES.get(name) or _OUTSIDE[name])(canvas)
     return canvas.finish()

@@ -5,18 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 
+from lla_fusion_ros.signworld.camera import Conditions, Optics, through_jpeg
 from lla_fusion_ros.signworld.drive import LANE, MOST_HIDDEN
 from lla_fusion_ros.signworld.drive_settings import TWO_CAMERAS
-from lla_fusion_ros.signworld.optics import Conditions, Optics, through_jpeg
-from lla_fusion_ros.signworld.outside import OUTSIDE_KINDS
-from lla_fusion_ros.signworld.placement import place_object
 from lla_fusion_ros.signworld.render import Renderer
-from lla_fusion_ros.signworld.scene import Prop, RoadsideObject, make_look, occluder, scatter_props
-from lla_fusion_ros.signworld.signs import CLASS_NAMES
+from lla_fusion_ros.signworld.scene import (
+    Prop,
+    RoadsideObject,
+    make_look,
+    occluder,
+    place_object,
+    scatter_props,
+)
+from lla_fusion_ros.signworld.signs import CLASS_NAMES, OUTSIDE_KINDS
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_set import Frame, Track, TrackSet
 
@@ -79,8 +84,13 @@ def _look_of(number: int, seed: int) -> int:
 
 
 @lru_cache(maxsize=4)
-def _equipment(look: int, camera: int) -> tuple[Renderer, Optics]:
-    return Renderer(make_look(1000 + look), TWO_CAMERAS[camera]), Optics(TWO_CAMERAS[camera], 1000 + camera)
+def _renderer(look: int, camera: int) -> Renderer:
+    return Renderer(make_look(1000 + look), TWO_CAMERAS[camera])
+
+
+@cache
+def _optics(camera: int) -> Optics:
+    return Optics(TWO_CAMERAS[camera], 1000 + camera)
 
 
 def _render_track(name: str, number: int, frames: int, seed: int, occluded: float) -> Track:
@@ -146,14 +156,14 @@ def _shoot(
     """The part of one image around the object, the box in it, the camera, and how much is hidden."""
     vehicle = (LANE + float(rng.normal(0, 0.15)), thing.position[2] - distance)
     camera = _camera_that_sees(thing, vehicle, look, step)
-    renderer, optics = _equipment(look, camera)
+    renderer = _renderer(look, camera)
     x0, y0, x1, y1 = renderer.see([thing], vehicle)[0].box
     width, height = x1 - x0, y1 - y0
     left, top = max(0, int(x0 - _CONTEXT * width)), max(0, int(y0 - _CONTEXT * height))
     right = min(renderer.camera.width, int(x1 + _CONTEXT * width) + 1)
     bottom = min(renderer.camera.height, int(y1 + _CONTEXT * height) + 1)
     scene, seen = renderer.render([thing], props, vehicle, (left, top, right, bottom))
-    image = optics.expose(scene, day, rng, (left, top))
+    image = _optics(camera).expose(scene, day, rng, (left, top))
     if quality is not None:
         image = through_jpeg(image, quality)
     dx, dy, wider, taller = rng.normal(0, day.jitter, 4)
@@ -167,7 +177,7 @@ def _camera_that_sees(thing: RoadsideObject, vehicle: tuple[float, float], look:
     """The cameras take turns, but close by only one of them sees the whole object."""
     turns = [(step + i) % len(TWO_CAMERAS) for i in range(len(TWO_CAMERAS))]
     for camera in turns:
-        renderer, _ = _equipment(look, camera)
+        renderer = _renderer(look, camera)
         for sighting in renderer.see([thing], vehicle):
             x0, y0, x1, y1 = sighting.box
             if x0 >= 0 and y0 >= 0 and x1 <= renderer.camera.width and y1 <= renderer.camera.height:

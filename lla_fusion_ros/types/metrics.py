@@ -2,7 +2,7 @@
 
 Labels are class indices [n]; pmf is [n, classes]. Detection scores take a number per item and whether the
 item is positive; which side is positive is the caller's choice (the paper detects *in*-distribution samples,
-eq. 35; the warnings of this package detect outliers).
+eq. 35; the warnings of this package detect outliers). It stands here because both `report` and `lab` score.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from lla_fusion_ros.types.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """The distribution of the class distribution, as samples (eq. pmf2find).
+    """The distribution of the class distribution, as samples (eq. 12).
 
     Attributes:
         points: softmax of each sampled logit vector.    [..., samples, classes]
@@ -28,12 +28,12 @@ class Cloud:
 
 
 def max_shift(logits: np.ndarray) -> np.ndarray:
-    """Logits minus their largest (eq. shifted_softmax), so that networks become comparable."""
+    """Logits minus their largest (eq. 11), so that networks become comparable."""
     return logits - logits.max(axis=-1, keepdims=True)
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
-    """Eq. softmax_fm over the last axis, without overflow."""
+    """Eq. 10b over the last axis, without overflow."""
     powers = np.exp(max_shift(logits))
     return powers / powers.sum(axis=-1, keepdims=True)
 
@@ -65,7 +65,7 @@ def normal_points(samples: int, dimensions: int) -> np.ndarray:
 
 
 def monte_carlo(mean: np.ndarray, variance: np.ndarray, samples: int = 64) -> Cloud:
-    """Sample logits that are independent between classes, take softmax, average (eq. pmf2find).
+    """Sample logits that are independent between classes, take softmax, average (eq. 12).
 
     2 x [..., classes]
     """
@@ -107,7 +107,7 @@ def square_root(covariance: np.ndarray) -> np.ndarray:
 
 
 def entropy(pmf: np.ndarray) -> np.ndarray:
-    """-sum p ln p in nats (eq. entropy_fm).  [..., classes] -> [...]"""
+    """-sum p ln p in nats (eq. 33).  [..., classes] -> [...]"""
     return -xlogy(pmf, pmf).sum(axis=-1)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from lla_fusion_ros.types.errors import InputError
 
 PRECISIONS = ("auto", "float32", "float16", "int8")  # of the networks
+LENGTHS = (1, 3, 5, 10, 20, 30)  # numbers of views L after which tracks are fitted and scored
 
 
 def setting(
@@ -49,7 +50,7 @@ class FusionSettings:
         "global: one id is one object in every camera; camera: each camera has its own ids",
         choices=("global", "camera"),
     )
-    max_age: float = setting(600.0, "seconds after which a track begins anew; 0: never", 0.0, 86400.0)
+    max_age: float = setting(600.0, "seconds after which a track starts again; 0: never", 0.0, 86400.0)
     idle_timeout: float = setting(5.0, "seconds without a view after which a track is forgotten", 0.1, 3600.0)
     capacity: int = setting(1000, "most tracks kept; the one not seen for longest goes", 1, 100_000)
     max_lateness: float = setting(0.5, "seconds a frame may be behind the newest and still count", 0.0, 60.0)
@@ -70,7 +71,7 @@ class FusionSettings:
     disagreement_false_alarm: float = setting(
         0.01, "share of ordinary tracks in which cameras may be said to disagree", 0.0005, 0.5
     )
-    restart_on_switch: bool = setting(True, "begin a track anew when an identity switch is seen")
+    restart_on_switch: bool = setting(True, "start a track again when an identity switch is seen")
 
     def __post_init__(self) -> None:
         check_settings(self)

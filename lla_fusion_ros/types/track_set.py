@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -97,8 +97,3 @@ class CropSet:
             self.label[rows],
             self.border,
         )
-
-    def without_border(self) -> CropSet:
-        """The same crops, cut to their final size."""
-        inner = slice(self.border, self.border + self.size)
-        return replace(self, images=np.ascontiguousarray(self.images[:, inner, inner]), border=0)

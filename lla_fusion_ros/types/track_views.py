@@ -10,8 +10,6 @@ import numpy as np
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.views import Views
 
-LENGTHS = (1, 3, 5, 10, 20, 30)  # numbers of views L after which tracks are fitted and scored
-
 
 @dataclass(frozen=True, slots=True)
 class TrackViews:

@@ -9,5 +9,5 @@ begin again. The flow, each step a file:
     result         what is said of the tracks of a frame
 
 `flow` runs them for all tracks of an engine. `model` is what a bundle stores, `alarm` its thresholds; `fit`,
-`fit_space` and `fit_contradiction` make it. They import `fusion`, `posterior` and what stands below them.
+`fit_space` and `fit_contradiction` make it. Imports `types`, `posterior` and `fusion`.
 """

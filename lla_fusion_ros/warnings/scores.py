@@ -65,7 +65,7 @@ def score_table(space: FeatureSpace, weak: EnsemblePosterior, means: Sums) -> tu
     plain = plain_features(means.features)
     top = means.logits.argmax(axis=1)
     columns = {
-        "entropy": entropy(means.pmf),  # eq. entropy_fm, the paper's score
+        "entropy": entropy(means.pmf),  # eq. 33, the paper's score
         "information": information,
         "energy": -means.energy,
         "neighbours": neighbour_distance(space.bank, unit_features(plain)),

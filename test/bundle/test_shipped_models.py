@@ -11,9 +11,8 @@ from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.lab.calibration.collect import views_of_tracks
 from lla_fusion_ros.lab.calibration.fusers import fused_after
 from lla_fusion_ros.lab.datasets import load_dataset
-from lla_fusion_ros.lab.datasets.belgium import CLASS_NAMES as BELGIUM_NAMES
-from lla_fusion_ros.lab.datasets.gtsrb import CLASS_NAMES as GTSRB_NAMES
-from lla_fusion_ros.lab.evaluation.ood import COMBINED, track_scores_after
+from lla_fusion_ros.lab.datasets.sign_sets import BELGIUM_NAMES, GTSRB_NAMES
+from lla_fusion_ros.lab.evaluation.warning_scores import COMBINED, track_scores_after
 from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.signworld import CLASS_NAMES as SIGNWORLD_NAMES
 from lla_fusion_ros.types.metrics import auroc

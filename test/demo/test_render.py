@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lla_fusion_ros.demo.render import render
+from lla_fusion_ros.demo.run_demo import render
 from lla_fusion_ros.signworld import Drive, demo_drive
 
 

@@ -170,7 +170,7 @@ def warned_engine(world, model, **settings) -> tuple[FusionEngine, set[str]]:
     ],
     ids=["idle", "capacity", "clock jump", "max_age", "idle, seen with a frame of no use"],
 )
-def test_a_warned_track_that_is_forgotten_or_begins_anew_clears_its_warning_once(
+def test_a_warned_track_that_is_forgotten_or_starts_again_clears_its_warning_once(
     world, model, settings, ids, seconds
 ) -> None:
     engine, warned = warned_engine(world, model, **settings)

@@ -67,7 +67,7 @@ def test_an_id_that_comes_back_after_the_timeout_is_a_new_track() -> None:
     assert [key for key, _ in admission.removed] == [TrackKey("a")]
 
 
-def test_a_track_beyond_its_age_begins_anew() -> None:
+def test_a_track_beyond_its_age_starts_again() -> None:
     store = make_store(max_age=2.0, idle_timeout=10.0)
     for step in range(5):
         admission = store.admit("front", at(0.5 * step), ["a"])

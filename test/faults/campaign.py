@@ -16,7 +16,7 @@ Tell = Callable[[Fault], None]
 def run_campaign(
     faults: Sequence[Fault], tell: Tell = lambda fault: None, share: float = 1.0
 ) -> Iterator[Outcome]:
-    """Inject every fault; `tell` is called before each, `share` shortens them. What broke is built anew."""
+    """Inject every fault; `tell` is called before each, `share` shortens them. What broke is built again."""
     for kind in SCENES:
         waiting = [fault for fault in faults if fault.scene == kind]
         while waiting:

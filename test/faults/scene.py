@@ -82,7 +82,7 @@ class Scene:
         self._setters.clear()
 
     def meet(self) -> None:
-        """Send frames until one is fused: all have found each other. Then everything begins anew."""
+        """Send frames until one is fused: all have found each other. Then everything is reset."""
         for camera in self.cameras.values():
             self.graph.wait_for_subscribers(camera.images, timeout=PATIENCE)
             self.graph.wait_for_subscribers(camera.detections, timeout=PATIENCE)
@@ -126,7 +126,7 @@ class Scene:
         return self.diagnosed.counters(node, camera) - self._before[node, camera]
 
     def memory_mb(self) -> dict[int, float]:
-        """By process id, so that a process that was started anew is not compared with its predecessor."""
+        """By process id, so that a process that was started again is not compared with its predecessor."""
         return {process.popen.pid: memory_mb(process) for process in self.processes.values()}
 
     # Sending.

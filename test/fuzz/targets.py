@@ -22,9 +22,9 @@ from lla_fusion_ros.bundle import load_bundle
 from lla_fusion_ros.bundle.container import read_container, write_container
 from lla_fusion_ros.engine.engine import FusionEngine, Observation
 from lla_fusion_ros.images.crops import Pixels, check_boxes, cut_crops, decode_compressed
-from lla_fusion_ros.lab.datasets.annotations import read_annotations
 from lla_fusion_ros.lab.datasets.images import read_image
-from lla_fusion_ros.lab.datasets.mnist import read_idx
+from lla_fusion_ros.lab.datasets.sign_sets import read_annotations
+from lla_fusion_ros.lab.datasets.single_images import read_idx
 from lla_fusion_ros.messages.detections import parse_detections
 from lla_fusion_ros.messages.images import matrix_of, parse_compressed_image, parse_image
 from lla_fusion_ros.messages.status import parse_diagnostics, parse_vision_info

@@ -9,8 +9,7 @@ from torch.nn import functional
 
 from lla_fusion_ros.bundle import load_bundle
 from lla_fusion_ros.bundle.resources import find_model
-from lla_fusion_ros.lab.calibration.collect import border_of
-from lla_fusion_ros.lab.datasets import cut, degrade
+from lla_fusion_ros.lab.datasets import border_of, cut, degrade
 from lla_fusion_ros.networks import Ensemble, SplitNetwork, build_network
 from lla_fusion_ros.networks import eight_bits as module
 from lla_fusion_ros.networks.classifier import Classifier

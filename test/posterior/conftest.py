@@ -59,7 +59,7 @@ def jacobian(network: torch.nn.Module, names: list[str], image: torch.Tensor) ->
 
 
 def fisher(network: torch.nn.Module, names: list[str], images: torch.Tensor) -> np.ndarray:
-    """Eq. information_with_M_fm literally, over images and classes, one outer product at a time.  [P, P]"""
+    """Eq. 16 literally, over images and classes, one outer product at a time.  [P, P]"""
     total: np.ndarray | float = 0.0
     for image in images:
         pmf = torch.softmax(network(image[None])[0], dim=0).detach().numpy()
@@ -69,7 +69,7 @@ def fisher(network: torch.nn.Module, names: list[str], images: torch.Tensor) -> 
 
 
 def hessian_of_cross_entropy(network: torch.nn.Module, names: list[str], images: torch.Tensor) -> np.ndarray:
-    """Second derivative of -L_N (eq. crossentroAll_fm); for a linear last layer it is the GGN.  [P, P]"""
+    """Second derivative of -L_N (eq. 14); for a linear last layer it is the GGN.  [P, P]"""
     own = dict(network.named_parameters())
     parameters = {name: own[name].detach() for name in names}
     labels = torch.zeros(len(images), dtype=torch.long)  # the Hessian of a linear layer ignores the labels

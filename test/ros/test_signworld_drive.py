@@ -61,7 +61,7 @@ def test_two_cameras_fused_beat_each_alone_and_warnings_are_right(ros_graph, ros
     assert accuracy["fused"] > max(accuracy["left"], accuracy["right"]), accuracy
     statuses = [(stamp_of(message), status) for message in warned for status in message.status]
     check_warnings(statuses)
-    # the tracks began anew: what was learnt about the other object is gone
+    # the tracks started again: what was learnt about the other object is gone
     assert all(last_right[name] for name in SWITCHED), last_right
 
 

@@ -14,7 +14,7 @@ def test_a_gap_in_the_numbers_is_a_loss():
     assert missing([7, 8, 11, 12, 20]) == [0, 0, 2, 0, 7]
 
 
-def test_a_publisher_that_begins_anew_is_no_loss():
+def test_a_publisher_that_starts_again_is_no_loss():
     assert missing([98, 99, 1, 2, 4]) == [0, 0, 0, 0, 1]
 
 

@@ -139,7 +139,7 @@ def test_while_cameras_disagree_nothing_looks_sure_and_an_error_is_raised(world,
 
 
 @pytest.mark.parametrize("lead", [0, 4], ids=["together", "one after the other"])
-def test_a_track_never_begins_anew_with_one_side_of_a_contradiction(world, model, lead) -> None:
+def test_a_track_never_starts_again_with_one_side_of_a_contradiction(world, model, lead) -> None:
     """The switch is seen with the first view of the second camera, the disagreement two views later."""
     first, second = two_classes(world)
     patient = AlarmTable(tuple(10.0 + k for k in range(len(RATES))), 100)  # one view has at most ln 10,000
@@ -157,7 +157,7 @@ def test_a_track_never_begins_anew_with_one_side_of_a_contradiction(world, model
     assert len(disagree) > 0.9 * 20
 
 
-def test_an_object_that_changes_for_all_cameras_still_begins_anew(world, model) -> None:
+def test_an_object_that_changes_for_all_cameras_still_starts_again(world, model) -> None:
     first, second = two_classes(world)
     engine = FusionEngine(model)
     begun: set[str] = set()

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from lla_fusion_ros.lab.evaluation import cached_views as outputs
-from lla_fusion_ros.lab.training.checkpoint import CheckpointFolder
+from lla_fusion_ros.lab.training.train import CheckpointFolder
 from lla_fusion_ros.lab.training.training_settings import TrainSettings
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_views import TrackViews
@@ -98,7 +98,7 @@ def test_the_check_itself_sees_what_it_should(source) -> None:
     assert faults(source)
 
 
-def test_a_cache_that_holds_a_pickle_is_made_anew_and_not_run(tmp_path) -> None:
+def test_a_cache_that_holds_a_pickle_is_made_again_and_not_run(tmp_path) -> None:
     mark, file = tmp_path / "harm", tmp_path / "views.npz"
     objects = np.array([Harm(mark)], dtype=object)
     np.savez(file, allow_pickle=True, **{field.name: objects for field in fields(TrackViews)})

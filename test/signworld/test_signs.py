@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from lla_fusion_ros.signworld import CLASS_NAMES, OUTSIDE_KINDS
-from lla_fusion_ros.signworld.canvas import Canvas
-from lla_fusion_ros.signworld.lettering import write
-from lla_fusion_ros.signworld.scene import face_of
+from lla_fusion_ros.signworld.canvas import Canvas, write
 from lla_fusion_ros.signworld.scenery import SCENERY_KINDS, draw_scenery
+from lla_fusion_ros.signworld.signs import face_of
 
 ALL = (*CLASS_NAMES, *OUTSIDE_KINDS)
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from lla_fusion_ros.signworld import CameraFrame, Conditions, Drive, DriveSettings, IdentitySwitch, Stretch
-from lla_fusion_ros.signworld.placement import place_object
+from lla_fusion_ros.signworld.scene import place_object
 
 UNKNOWN = "006"  # the id of the object outside the classes
 SWITCHED = ("002", "003")  # ids that change places

@@ -13,12 +13,22 @@ from lla_fusion_ros import __version__
 from lla_fusion_ros.bundle import Bundle, BundleMeta, make_bundle
 from lla_fusion_ros.fusion import fusers
 from lla_fusion_ros.fusion.along import flat_views
-from lla_fusion_ros.lab.calibration.bundle_scores import score_tracks
-from lla_fusion_ros.lab.calibration.choose import CANDIDATES, FOLDS, Choice, choose_default
-from lla_fusion_ros.lab.calibration.collect import REGIME_ORDER, border_of, views_of_crops
-from lla_fusion_ros.lab.calibration.fusers import fit_fuser, fit_weight_prior
-from lla_fusion_ros.lab.calibration.laplace import fit_posterior
-from lla_fusion_ros.lab.calibration.temperature import fit_temperatures, scale_heads, scaled
+from lla_fusion_ros.lab.calibration.collect import views_of_crops
+from lla_fusion_ros.lab.calibration.fusers import (
+    CANDIDATES,
+    FOLDS,
+    Choice,
+    choose_default,
+    fit_fuser,
+    fit_weight_prior,
+    score_tracks,
+)
+from lla_fusion_ros.lab.calibration.network_calibration import (
+    fit_posterior,
+    fit_temperatures,
+    scale_heads,
+    scaled,
+)
 from lla_fusion_ros.lab.calibration.workload import (
     CHOICE,
     FUSERS,
@@ -30,7 +40,7 @@ from lla_fusion_ros.lab.calibration.workload import (
     Workload,
     workload,
 )
-from lla_fusion_ros.lab.datasets import CropSet, Splits, cut, degrade
+from lla_fusion_ros.lab.datasets import REGIMES, CropSet, Splits, border_of, cut, degrade
 from lla_fusion_ros.lab.datasets.outliers import outlier_tracks
 from lla_fusion_ros.networks import Ensemble, Normalisation, SplitNetwork
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
@@ -140,7 +150,7 @@ def calibrated_bundle(
 
 def least_validation_tracks(options: CalibrationOptions) -> int:
     """The validation tracks without which warnings cannot be fitted; every draw and regime counts as one."""
-    return -(-FEWEST_TRACKS // (len(REGIME_ORDER) * options.draws))
+    return -(-FEWEST_TRACKS // (len(REGIMES) * options.draws))
 
 
 def calibration_work(splits: Splits, networks: int, options: CalibrationOptions) -> Workload:
@@ -206,7 +216,7 @@ def _one_third_each(crops: CropSet, seed: int) -> np.ndarray:
     """Every crop once, every third one under each regime.  [crops, S, S, 3]"""
     parts = [
         degrade(crops.take(np.arange(start, len(crops), 3)), regime, seed).images
-        for start, regime in enumerate(REGIME_ORDER)
+        for start, regime in enumerate(REGIMES)
     ]
     return np.concatenate(parts)
 

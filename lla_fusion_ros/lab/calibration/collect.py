@@ -6,18 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lla_fusion_ros.lab.datasets import CropSet, Regime, TrackSet, cut, degrade
+from lla_fusion_ros.lab.datasets import REGIMES, CropSet, Regime, TrackSet, border_of, cut, degrade
 from lla_fusion_ros.types.track_views import TrackViews, joined
 from lla_fusion_ros.types.views import Views
 
 LONGEST = 50  # views of a track that calibration looks at
-
-REGIME_ORDER: tuple[Regime, ...] = ("clean", "hard", "mixed")
-
-
-def border_of(size: int) -> int:
-    """Pixels of surroundings that the regimes may move over: a quarter of the crop's side."""
-    return size // 4
 
 
 def views_of_tracks(
@@ -25,7 +18,7 @@ def views_of_tracks(
     tracks: TrackSet,
     size: int,
     margin: float,
-    regimes: tuple[Regime, ...] = REGIME_ORDER,
+    regimes: tuple[Regime, ...] = REGIMES,
     seed: int = 0,
     longest: int = LONGEST,
 ) -> TrackViews:
@@ -36,7 +29,7 @@ def views_of_tracks(
 def views_of_crops(
     classify: Callable[[np.ndarray], Views],
     crops: CropSet,
-    regimes: tuple[Regime, ...] = REGIME_ORDER,
+    regimes: tuple[Regime, ...] = REGIMES,
     seed: int = 0,
     longest: int = LONGEST,
     batch: int = 256,

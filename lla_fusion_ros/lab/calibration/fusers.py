@@ -1,20 +1,46 @@
-"""Fit the numbers of any fuser on validation tracks, and get its pmf after L views."""
+"""Fit the numbers of any fuser on validation tracks, choose the default by cross-validation, and score it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
+from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.fusion import fusers, make_fuser
-from lla_fusion_ros.fusion.along import pmf_along
+from lla_fusion_ros.fusion.along import flat_views, pmf_along
 from lla_fusion_ros.fusion.base import Fuser, Scalar, Values
 from lla_fusion_ros.fusion.learn import chance_of_an_error, smoothed_nll
 from lla_fusion_ros.fusion.measure import MeasuredViews
-from lla_fusion_ros.types.track_views import LENGTHS, TrackViews
+from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.types.metrics import accuracy, bootstrap_interval, ece, nll
+from lla_fusion_ros.types.settings import LENGTHS
+from lla_fusion_ros.types.track_views import TrackViews
 
 WEIGHT_PRIORS = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)  # candidates of lambda_w
+
+ENOUGH = 0.2  # of the tracks must be so long that a length has a say: a single long one decides nothing
+# Where there is something to fuse; at shorter lengths single frames decide the NLL.
+DECISIVE = tuple(length for length in LENGTHS if length >= 10)
+# Each fit leaves an eighth of the objects out: with fewer folds the fusers with many numbers to fit would be
+# judged by what they learn from too few objects.
+FOLDS = 8
+TOLERANCE = 0.003  # of accuracy
+CANDIDATES = (
+    "pool",
+    "dual_pool",
+    "reliable_pool",
+    "reliability",
+    "ella",
+    "ella_mixture",
+    "wls_robust",
+    "hybrid",
+)
+
+Fold = tuple[TrackViews, MeasuredViews]
 
 
 def fused_after(
@@ -99,3 +125,141 @@ def _value(scalar: Scalar, unit: float) -> float:
     else:
         value = scalar.low + unit * (scalar.high - scalar.low)
     return float(np.clip(value, scalar.low, scalar.high))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The default and the evidence for it.
+
+    Attributes:
+        name: the chosen fuser.
+        nll, accuracy: of every candidate, on tracks its values were not fitted on.
+        standard_error: of the difference of its NLL to the chosen one's, over objects.
+    """
+
+    name: str
+    nll: dict[str, float]
+    accuracy: dict[str, float]
+    standard_error: dict[str, float]
+
+
+def folds_by_object(tracks: TrackViews, folds: int, seed: int) -> np.ndarray:
+    """The fold of each track; an object's tracks under all regimes fall into the same one.  [tracks]"""
+    objects, of_track = np.unique(tracks.source, return_inverse=True)
+    return np.random.default_rng(seed).permutation(len(objects))[of_track] % folds
+
+
+def choose_default(
+    posterior: EnsemblePosterior,
+    tracks: TrackViews,
+    weight_prior: float | None = None,
+    candidates: Sequence[str] = CANDIDATES,
+    lengths: Sequence[int] = DECISIVE,
+    folds: int = FOLDS,
+    seed: int = 0,
+    tolerance: float = TOLERANCE,
+    progress: Callable[[str], None] | None = None,
+) -> Choice:
+    """The candidate with the lowest NLL over all regimes and `lengths`, on objects it was not fitted on.
+
+    Where hardly any track is so long, they are scored at the longest of LENGTHS that enough of them reach.
+    Candidates whose accuracy is more than `tolerance`, and more than a standard error of the difference,
+    below the best are out: no calibration at the price of wrong classes. `standard_error` of the result tells
+    how sure the choice is.
+    """
+    fold = folds_by_object(tracks, folds, seed)
+
+    def part(rows: np.ndarray) -> Fold:
+        chosen = tracks.take(rows)
+        return chosen, flat_views(posterior, chosen.logits, chosen.features)
+
+    parts = [(part(fold != left_out), part(fold == left_out)) for left_out in range(folds)]
+    chosen = decisive_lengths(tracks.steps, lengths)
+    losses: dict[str, np.ndarray] = {}  # [objects]
+    hits: dict[str, np.ndarray] = {}  # [objects]
+    for name in candidates:
+        if progress is not None:
+            progress(name)
+        losses[name], hits[name] = _held_out(name, parts, weight_prior, chosen)
+    mean_loss, mean_hits = (
+        {name: float(values.mean()) for name, values in scored.items()} for scored in (losses, hits)
+    )
+    best = winner(losses, hits, tolerance)
+    errors = {name: _standard_error(losses[name] - losses[best]) for name in candidates}
+    return Choice(best, mean_loss, mean_hits, errors)
+
+
+def decisive_lengths(steps: np.ndarray, lengths: Sequence[int]) -> list[int]:
+    """Those of `lengths` that enough tracks reach, else the longest of LENGTHS that they do.  [tracks] int"""
+    reached = [length for length in LENGTHS if (steps >= length).mean() >= ENOUGH] or [LENGTHS[0]]
+    return [length for length in reached if length in lengths] or reached[-1:]
+
+
+def winner(losses: Mapping[str, np.ndarray], hits: Mapping[str, np.ndarray], tolerance: float) -> str:
+    """The rule of `choose_default`, on held-out losses and hits of the same objects.  name -> [objects]"""
+    most_right = max(hits, key=lambda name: float(hits[name].mean()))
+    # Among three hundred objects a tolerance alone may be less than one object.
+    missed = {name: hits[most_right] - hits[name] for name in hits}
+    sound = [name for name in losses if missed[name].mean() <= max(tolerance, _standard_error(missed[name]))]
+    return min(sound, key=lambda name: float(losses[name].mean()))
+
+
+def _standard_error(difference: np.ndarray) -> float:
+    return float(difference.std() / np.sqrt(len(difference)))
+
+
+def _held_out(
+    name: str, folds: Sequence[tuple[Fold, Fold]], weight_prior: float | None, lengths: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean loss of every object while its fold was left out, and how often it was right.  [objects] both"""
+    losses, hits, sources = [], [], []
+    for (inside, inside_views), (outside, outside_views) in folds:
+        values = fit_fuser(name, inside, inside_views, weight_prior)
+        fuser = make_fuser(name, inside_views.posterior, values)
+        for length, pmf in fused_after(fuser, outside, outside_views, lengths).items():
+            long = outside.reaching(length)
+            losses.append(-np.log(np.maximum(pmf[np.arange(len(long)), long.label], 1e-12)))
+            hits.append(pmf.argmax(axis=1) == long.label)
+            sources.append(long.source)
+    _, of_row = np.unique(np.concatenate(sources), return_inverse=True)
+    rows = np.bincount(of_row)
+    return (
+        np.bincount(of_row, np.concatenate(losses)) / rows,
+        np.bincount(of_row, np.concatenate(hits)) / rows,
+    )
+
+
+def score_tracks(bundle: Bundle, tracks: TrackViews, seed: int = 0) -> dict[str, Any]:
+    """{"tracks": n, "single_frame": {regime: accuracy}, "fused": [records by regime and L]}.
+
+    `single_frame` is the deep ensemble on every frame alone; intervals are 95%, by bootstrap over tracks.
+    """
+    posterior = bundle.posterior()
+    records, single = [], {}
+    for regime in dict.fromkeys(tracks.regime.tolist()):
+        part = tracks.take(tracks.regime == regime)
+        views = flat_views(posterior, part.logits, part.features)
+        right = right_frames(views.mean_pmf, part)
+        single[regime] = float(right.sum() / part.steps.sum())
+        for length, pmf in fused_after(bundle.fuser(), part, views).items():
+            long = part.reaching(length)
+            label, source = long.label, long.source
+            hits = (pmf.argmax(axis=1) == label).astype(float)
+            records.append(
+                {
+                    "regime": regime,
+                    "L": length,
+                    "tracks": len(label),
+                    "accuracy": accuracy(pmf, label),
+                    "accuracy_interval": list(bootstrap_interval(hits, track=source, seed=seed)),
+                    "nll": nll(pmf, label),
+                    "ece": ece(pmf, label),
+                }
+            )
+    return {"tracks": len(np.unique(tracks.source)), "single_frame": single, "fused": records}
+
+
+def right_frames(mean_pmf: np.ndarray, tracks: TrackViews) -> np.ndarray:
+    """In how many of its frames each track is right, every frame alone.  [tracks * steps, m] -> [tracks]"""
+    right = mean_pmf.argmax(axis=1).reshape(-1, tracks.longest) == tracks.label[:, None]
+    return (right & tracks.real).sum(axis=1)

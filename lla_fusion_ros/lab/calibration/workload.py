@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lla_fusion_ros.lab.calibration.collect import LONGEST, REGIME_ORDER
-from lla_fusion_ros.lab.datasets import Splits, TrackSet
+from lla_fusion_ros.lab.calibration.collect import LONGEST
+from lla_fusion_ros.lab.datasets import REGIMES, Splits, TrackSet
 
 TEMPERATURES, POSTERIOR, FUSERS = "temperature scaling", "Laplace posterior", "fusers"
 CHOICE, WARNINGS, SCORES = "choosing the default fuser", "warning models", "scores"
-STAGES = (TEMPERATURES, POSTERIOR, FUSERS, CHOICE, WARNINGS, SCORES)
 
 # Seconds of one CPU core, measured on small networks; the first training steps replace those of a crop.
 CROP_SECONDS = 2e-4  # one crop through one network
@@ -49,7 +48,7 @@ class Workload:
 
 def workload(splits: Splits, networks: int, draws: int, outliers: int, test: bool, folds: float) -> Workload:
     """What `calibrated_bundle` will do with these splits; `folds` fits of every fuser choose the default."""
-    regimes = len(REGIME_ORDER)
+    regimes = len(REGIMES)
     train, validation, scored = (_crops(part) for part in (splits.train, splits.validation, splits.test))
     length = validation / max(len(splits.validation.tracks), 1)
     return Workload(

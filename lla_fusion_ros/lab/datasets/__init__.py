@@ -1,7 +1,9 @@
-"""Tracks of labelled images: loaders, splits by track, crops, degradations, synthetic outliers."""
+"""Data sets: folders of labelled images (or the sign world) in; tracks, splits, crops and outliers out.
 
-from lla_fusion_ros.lab.datasets.cut import cut
-from lla_fusion_ros.lab.datasets.degrade import REGIMES, Regime, augmentation_plan, degrade
+`load` is the door to all of them. Imports `types`, `images` and `signworld`.
+"""
+
+from lla_fusion_ros.lab.datasets.crops import REGIMES, Regime, augmentation_plan, border_of, cut, degrade
 from lla_fusion_ros.lab.datasets.load import dataset_names, load_dataset, load_part_of_dataset
 from lla_fusion_ros.lab.datasets.outliers import OUTLIER_KINDS, outlier_tracks
 from lla_fusion_ros.lab.datasets.plan import Plan, apply_plan
@@ -20,6 +22,7 @@ __all__ = [
     "TrackSet",
     "apply_plan",
     "augmentation_plan",
+    "border_of",
     "cut",
     "dataset_names",
     "degrade",

@@ -1,4 +1,4 @@
-"""Reading single image files, and the digest that names what was read."""
+"""What loaders share: reading image files, the parts of a data set, the digest that names what was read."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal, get_args
 
 import cv2
 import numpy as np
@@ -15,6 +16,7 @@ from lla_fusion_ros.images.file_checks import JPEG_MAGIC, PNG_MAGIC, check_pictu
 from lla_fusion_ros.types.errors import DatasetError, InputError
 from lla_fusion_ros.types.track_set import Frame, Track
 
+Part = Literal["train", "test", "all"]
 IMAGE_EXTENSIONS = frozenset({".ppm", ".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"})
 _LONGEST_SIDE = 16384  # a header that claims more is a damaged file, not a photograph
 _PPM_HEADER = re.compile(rb"P6(?:\s|#[^\n]*\n)+(\d{1,6})\s+(\d{1,6})\s+(\d{1,6})\s")
@@ -103,3 +105,12 @@ def shrunk(frame: Frame, pixels: int) -> Frame:
     across, down = size[0] / width, size[1] / height
     x0, y0, x1, y1 = frame.box
     return replace(frame, image=image, box=(x0 * across, y0 * down, x1 * across, y1 * down))
+
+
+def parts_of(part: Part) -> tuple[Literal["train", "test"], ...]:
+    """The parts that a word stands for."""
+    if part == "all":
+        return "train", "test"
+    if part not in ("train", "test"):
+        raise InputError(f"part '{part}' is unknown, expected one of {', '.join(get_args(Part))}")
+    return (part,)

@@ -7,30 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lla_fusion_ros.lab.datasets.belgium import load_belgium
-from lla_fusion_ros.lab.datasets.cifar10 import load_cifar10
 from lla_fusion_ros.lab.datasets.folders import load_folders
-from lla_fusion_ros.lab.datasets.gtsrb import load_gtsrb
-from lla_fusion_ros.lab.datasets.mnist import load_fashion_mnist, load_mnist
+from lla_fusion_ros.lab.datasets.sign_sets import load_belgium, load_gtsrb
+from lla_fusion_ros.lab.datasets.single_images import load_cifar10, load_fashion_mnist, load_mnist
+from lla_fusion_ros.signworld.tracks import load_signworld
 from lla_fusion_ros.types.errors import DatasetError, InputError, unknown_name
 from lla_fusion_ros.types.track_set import TrackSet
 
 Progress = Callable[[int, int], None]  # tracks done, of how many
-
-
-def _load_signworld(
-    tracks: int = 680,
-    outside: int = 0,
-    frames: int = 50,
-    seed: int = 0,
-    occluded: float = 0.3,
-    progress: Progress | None = None,
-) -> TrackSet:
-    # the renderer stands above the data sets' types: importing it with this module would go in a circle
-    from lla_fusion_ros.signworld.tracks import load_signworld
-
-    return load_signworld(tracks, outside, frames, seed, occluded, progress)
-
 
 _LOADERS: dict[str, Callable[..., TrackSet]] = {
     "gtsrb": load_gtsrb,
@@ -39,7 +23,7 @@ _LOADERS: dict[str, Callable[..., TrackSet]] = {
     "mnist": load_mnist,
     "fashion-mnist": load_fashion_mnist,
     "cifar10": load_cifar10,
-    "signworld": _load_signworld,
+    "signworld": load_signworld,
 }
 _NEED_NO_FOLDER = frozenset({"signworld"})
 

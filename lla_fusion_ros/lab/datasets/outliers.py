@@ -16,9 +16,11 @@ import numpy as np
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_set import CropSet
 
+Array = np.ndarray
+Generator = np.random.Generator
 # (frames of a track, frames of a track of another class [frames, side, side, 3], the share of the side that
 # the final crop takes, the track's own generator) -> frames
-Operation = Callable[[np.ndarray, np.ndarray, float, np.random.Generator], np.ndarray]
+Operation = Callable[[Array, Array, float, Generator], Array]
 
 
 def outlier_tracks(crops: CropSet, count: int, seed: int) -> CropSet:
@@ -52,40 +54,35 @@ def outlier_tracks(crops: CropSet, count: int, seed: int) -> CropSet:
     )
 
 
-def _disc(side: int, radius: float, centre: tuple[float, float] = (0.0, 0.0)) -> np.ndarray:
+def _disc(side: int, radius: float, centre: tuple[float, float] = (0.0, 0.0)) -> Array:
     """A soft disc around the middle; radius 1 touches the edges.  [side, side, 1] float32 in 0..1"""
     axis = np.linspace(-1, 1, side, dtype=np.float32)
     distance = np.hypot(axis[None, :] - centre[0], axis[:, None] - centre[1])
     return np.clip((radius - distance) * side / 4 + 0.5, 0, 1)[..., None].astype(np.float32)
 
 
-def _blend(inside: np.ndarray, outside: np.ndarray, mask: np.ndarray | np.float32) -> np.ndarray:
+def _blend(inside: Array, outside: Array, mask: Array | np.float32) -> Array:
     return np.rint(outside + mask * (inside.astype(np.float32) - outside)).astype(np.uint8)
 
 
-def _pictogram(frames: np.ndarray, reach: float, rng: np.random.Generator) -> np.ndarray:
+def _pictogram(frames: Array, reach: float, rng: Generator) -> Array:
     """Where the pictogram of a sign is.  [side, side, 1]"""
     return _disc(frames.shape[1], reach * rng.uniform(0.5, 0.68))
 
 
-def _each(frames: np.ndarray, change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+def _each(frames: Array, change: Callable[[Array], Array]) -> Array:
     return np.stack([change(frame) for frame in frames])
 
 
-def swap_pictogram(
-    frames: np.ndarray, others: np.ndarray, reach: float, rng: np.random.Generator
-) -> np.ndarray:
+def swap_pictogram(frames: Array, others: Array, reach: float, rng: Generator) -> Array:
     """The inside of another class within this class's border."""
     return _blend(others, frames, _pictogram(frames, reach, rng))
 
 
-def erase_pictogram(
-    frames: np.ndarray, others: np.ndarray, reach: float, rng: np.random.Generator
-) -> np.ndarray:
+def erase_pictogram(frames: Array, others: Array, reach: float, rng: Generator) -> Array:
     """The inside painted over with the lighter or the darker of the two colours in it."""
-    inside = frames[:, _disc(frames.shape[1], 0.5 * reach)[..., 0] > 0.5].astype(
-        np.float32
-    )  # [frames, pixels, 3]
+    middle_part = _disc(frames.shape[1], 0.5 * reach)[..., 0] > 0.5
+    inside = frames[:, middle_part].astype(np.float32)  # [frames, pixels, 3]
     brightness = inside.mean(axis=2)
     middle = np.median(brightness, axis=1, keepdims=True)
     chosen = brightness >= middle if rng.random() < 0.6 else brightness <= middle
@@ -93,9 +90,7 @@ def erase_pictogram(
     return _blend(paint[:, None, None], frames, _pictogram(frames, reach, rng))
 
 
-def turn_pictogram(
-    frames: np.ndarray, others: np.ndarray, reach: float, rng: np.random.Generator
-) -> np.ndarray:
+def turn_pictogram(frames: Array, others: Array, reach: float, rng: Generator) -> Array:
     """The inside turned by 50 to 310 degrees."""
     centre = (frames.shape[1] - 1) / 2
     matrix = cv2.getRotationMatrix2D((centre, centre), rng.uniform(50, 310), 1.0)
@@ -104,15 +99,13 @@ def turn_pictogram(
     return _blend(turned, frames, _pictogram(frames, reach, rng))
 
 
-def flip(frames: np.ndarray, others: np.ndarray, reach: float, rng: np.random.Generator) -> np.ndarray:
+def flip(frames: Array, others: Array, reach: float, rng: Generator) -> Array:
     """Upside down, the whole sign or the inside only."""
-    mask: np.ndarray | np.float32 = np.float32(1.0) if rng.random() < 0.5 else _pictogram(frames, reach, rng)
+    mask: Array | np.float32 = np.float32(1.0) if rng.random() < 0.5 else _pictogram(frames, reach, rng)
     return _blend(frames[:, ::-1], frames, mask)
 
 
-def shuffle_patches(
-    frames: np.ndarray, others: np.ndarray, reach: float, rng: np.random.Generator
-) -> np.ndarray:
+def shuffle_patches(frames: Array, others: Array, reach: float, rng: Generator) -> Array:
     """The inside cut in 2x2 or 3x3 pieces, which change places."""
     parts = int(rng.integers(2, 4))
     side = frames.shape[1]
@@ -127,11 +120,11 @@ def shuffle_patches(
     return result
 
 
-def shift_hue(frames: np.ndarray, others: np.ndarray, reach: float, rng: np.random.Generator) -> np.ndarray:
+def shift_hue(frames: Array, others: Array, reach: float, rng: Generator) -> Array:
     """Another hue for every colour, a third of the circle or more away."""
     shift = int(rng.integers(45, 135))  # OpenCV counts hues to 180
 
-    def recolour(frame: np.ndarray) -> np.ndarray:
+    def recolour(frame: Array) -> Array:
         hsv = cv2.cvtColor(frame, cv2.COLOR_RGB2HSV)
         hsv[..., 0] = (hsv[..., 0].astype(np.int32) + shift) % 180
         hsv[..., 1] = np.clip(hsv[..., 1].astype(np.float32) * 1.3, 0, 255).astype(np.uint8)
@@ -140,20 +133,18 @@ def shift_hue(frames: np.ndarray, others: np.ndarray, reach: float, rng: np.rand
     return _each(frames, recolour)
 
 
-def invert_pictogram(
-    frames: np.ndarray, others: np.ndarray, reach: float, rng: np.random.Generator
-) -> np.ndarray:
+def invert_pictogram(frames: Array, others: Array, reach: float, rng: Generator) -> Array:
     """Light for dark inside, about the mean brightness."""
     mean = frames.mean(axis=(1, 2), keepdims=True)
     return _blend(np.clip(2 * mean - frames, 0, 255), frames, _pictogram(frames, reach, rng))
 
 
-def mix(frames: np.ndarray, others: np.ndarray, reach: float, rng: np.random.Generator) -> np.ndarray:
+def mix(frames: Array, others: Array, reach: float, rng: Generator) -> Array:
     """Two classes on top of each other, nearly equal parts."""
     return _blend(others, frames, np.float32(rng.uniform(0.4, 0.6)))
 
 
-def halves(frames: np.ndarray, others: np.ndarray, reach: float, rng: np.random.Generator) -> np.ndarray:
+def halves(frames: Array, others: Array, reach: float, rng: Generator) -> Array:
     """One half of each of two classes, along a line of any direction."""
     axis = np.linspace(-1, 1, frames.shape[1], dtype=np.float32)
     direction = rng.uniform(0, 2 * np.pi)
@@ -161,7 +152,7 @@ def halves(frames: np.ndarray, others: np.ndarray, reach: float, rng: np.random.
     return _blend(others, frames, (along > 0).astype(np.float32)[..., None])
 
 
-def paste_patch(frames: np.ndarray, others: np.ndarray, reach: float, rng: np.random.Generator) -> np.ndarray:
+def paste_patch(frames: Array, others: Array, reach: float, rng: Generator) -> Array:
     """A smaller copy of another class stuck onto this one, off the middle."""
     side = frames.shape[1]
     small = max(2, int(side * reach * rng.uniform(0.4, 0.6)))
@@ -173,7 +164,7 @@ def paste_patch(frames: np.ndarray, others: np.ndarray, reach: float, rng: np.ra
     return result
 
 
-def draw_board(frames: np.ndarray, others: np.ndarray, reach: float, rng: np.random.Generator) -> np.ndarray:
+def draw_board(frames: Array, others: Array, reach: float, rng: Generator) -> Array:
     """A board of random shape and colours with marks like text, in this track's surroundings and light."""
     side = frames.shape[1]
     board, mask = _random_board(side, reach, rng)
@@ -181,7 +172,7 @@ def draw_board(frames: np.ndarray, others: np.ndarray, reach: float, rng: np.ran
     return _blend(board * light, frames, mask)
 
 
-def _random_board(side: int, reach: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _random_board(side: int, reach: float, rng: Generator) -> tuple[Array, Array]:
     """Colours [side, side, 3] float32 and mask [side, side, 1], drawn four times larger for smooth edges."""
     big = 4 * side
     plate, face, ink = rng.uniform(20, 255, (3, 3))
@@ -207,7 +198,7 @@ def _random_board(side: int, reach: float, rng: np.random.Generator) -> tuple[np
     return cv2.resize(canvas, small, interpolation=cv2.INTER_AREA), smooth_mask
 
 
-def texture(frames: np.ndarray, others: np.ndarray, reach: float, rng: np.random.Generator) -> np.ndarray:
+def texture(frames: Array, others: Array, reach: float, rng: Generator) -> Array:
     """No sign at all: blotches in the colours of the surroundings, from coarse to fine."""
     side = frames.shape[1]
     blotches = np.zeros((side, side, 3), np.float32)
@@ -220,20 +211,6 @@ def texture(frames: np.ndarray, others: np.ndarray, reach: float, rng: np.random
     return np.clip(mean + 1.5 * spread * blotches, 0, 255).astype(np.uint8)
 
 
-OUTLIER_KINDS: dict[str, Operation] = {
-    operation.__name__: operation
-    for operation in (
-        swap_pictogram,
-        erase_pictogram,
-        turn_pictogram,
-        flip,
-        shuffle_patches,
-        shift_hue,
-        invert_pictogram,
-        mix,
-        halves,
-        paste_patch,
-        draw_board,
-        texture,
-    )
-}
+_FIRST = (swap_pictogram, erase_pictogram, turn_pictogram, flip, shuffle_patches, shift_hue)
+_LAST = (invert_pictogram, mix, halves, paste_patch, draw_board, texture)
+OUTLIER_KINDS: dict[str, Operation] = {each.__name__: each for each in (*_FIRST, *_LAST)}

@@ -55,7 +55,7 @@ def network_outputs(
         return views
 
     views = views_of_tracks(classify, tracks, bundle.input_size, bundle.crop_margin, (regime,), seed, longest)
-    _save(file, views)
+    save_arrays(file, {field.name: getattr(views, field.name) for field in fields(TrackViews)})
     return views
 
 
@@ -67,7 +67,7 @@ def _key(bundle: Bundle, tracks: TrackSet, regime: str, seed: int, longest: int,
 
 
 def _load(file: Path) -> TrackViews | None:
-    """None where nothing was kept, or where the file does not read: it is then made anew."""
+    """None where nothing was kept, or where the file does not read: it is then made again."""
     try:
         with np.load(file, allow_pickle=False) as stored:
             return TrackViews(**{field.name: stored[field.name] for field in fields(TrackViews)})
@@ -75,13 +75,13 @@ def _load(file: Path) -> TrackViews | None:
         return None
 
 
-def _save(file: Path, views: TrackViews) -> None:
+def save_arrays(file: Path, arrays: dict[str, np.ndarray]) -> None:
     """Whole or not at all, so that an interrupted run leaves nothing that reads as a cache."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=file.parent, suffix=".part")
         with os.fdopen(handle, "wb") as stream:
-            np.savez(stream, **{field.name: getattr(views, field.name) for field in fields(TrackViews)})
+            np.savez(stream, **arrays)  # type: ignore[arg-type]
         os.replace(name, file)
     except OSError as error:
         raise InputError(

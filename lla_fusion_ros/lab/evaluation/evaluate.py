@@ -13,26 +13,26 @@ from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.fusion.measure import MeasuredViews
-from lla_fusion_ros.lab.calibration.bundle_scores import right_frames
+from lla_fusion_ros.lab.calibration.fusers import right_frames
 from lla_fusion_ros.lab.datasets import REGIMES, Regime, TrackSet
-from lla_fusion_ros.lab.evaluation.bootstrap import Resamples, interval
 from lla_fusion_ros.lab.evaluation.cached_views import network_outputs
-from lla_fusion_ros.lab.evaluation.compare import comparisons
-from lla_fusion_ros.lab.evaluation.fused import CHUNK, fuse_tracks
-from lla_fusion_ros.lab.evaluation.ood import ood_record, track_scores_after
-from lla_fusion_ros.lab.evaluation.score_rows import (
+from lla_fusion_ros.lab.evaluation.fused import CHUNK, Survivor, fuse_tracks, surviving_track
+from lla_fusion_ros.lab.evaluation.selection import Selection
+from lla_fusion_ros.lab.evaluation.track_scores import (
     OPPONENT,
+    Resamples,
     TrackScores,
+    comparisons,
+    interval,
     joined_scores,
     result_record,
     track_scores,
 )
-from lla_fusion_ros.lab.evaluation.selection import Selection
-from lla_fusion_ros.lab.evaluation.survivor import Survivor, surviving_track
-from lla_fusion_ros.lab.evaluation.switch import switch_record
+from lla_fusion_ros.lab.evaluation.warning_scores import ood_record, switch_record, track_scores_after
 from lla_fusion_ros.types.errors import InputError, unknown_name
 from lla_fusion_ros.types.pmf import entropy
-from lla_fusion_ros.types.track_views import LENGTHS, TrackViews, stacked
+from lla_fusion_ros.types.settings import LENGTHS
+from lla_fusion_ros.types.track_views import TrackViews, stacked
 
 FUSED_ENTROPY = "fused entropy"  # the paper's score, of the default fuser's pmf
 
@@ -44,7 +44,7 @@ class Options:
     """What is scored.
 
     Attributes:
-        draws: how often every track is degraded anew; the clean regime has nothing to draw.
+        draws: how often every track is degraded; the clean regime has nothing to draw.
         seed: of the first draw.
         resamples: of the bootstrap over tracks.
         precision: of the networks.
@@ -96,60 +96,119 @@ def evaluate(
     In memory at a time: what the networks say of all draws of one regime, and everything that is made of
     it for CHUNK tracks; of the others only their scores.
     """
-    names = _chosen_fusers(options.fusers)
-    panels = [_Panel(bundle, count, names) for count in _chosen_networks(bundle, options.networks)]
-    evaluation = Evaluation()
-    draws = Resamples.draw(len(selection.inside.tracks), options.resamples)
+    run = _Run(bundle, selection, options, cache, report)
     for regime in options.regimes:
-        _score_regime(bundle, selection, regime, panels, options, cache, draws, evaluation, report)
-    for (name, of_regime, count, length), own in evaluation.scores.items():
-        opponent = None if name == OPPONENT else evaluation.scores.get((OPPONENT, of_regime, count, length))
-        record = result_record(own, opponent, draws)
-        evaluation.results.append({"fuser": name, "regime": of_regime, "L": length, "C": count, **record})
+        run.score(regime)
+    result = run.result
+    for (name, under, count, length), own in result.scores.items():
+        opponent = None if name == OPPONENT else result.scores.get((OPPONENT, under, count, length))
+        record = result_record(own, opponent, run.draws)
+        result.results.append({"fuser": name, "regime": under, "L": length, "C": count, **record})
     report.stage("comparisons")
-    evaluation.comparisons = comparisons(evaluation.scores, draws)
-    return evaluation
+    result.comparisons = comparisons(result.scores, run.draws)
+    return result
 
 
-def _score_regime(
-    bundle: Bundle,
-    selection: Selection,
-    regime: Regime,
-    panels: Sequence[_Panel],
-    options: Options,
-    cache: Path,
-    draws: Resamples,
-    evaluation: Evaluation,
-    report: Report,
-) -> None:
-    """One regime with all its draws; what the networks said of it is forgotten at the end."""
-    inside, outside = (
-        _drawn(bundle, part, regime, options, cache, report) for part in (selection.inside, selection.outside)
-    )
-    assert inside is not None  # a selection always has known tracks
-    evaluation.labels[regime] = inside.label
-    for panel in panels:
-        _score_panel(panel, inside, regime, options.lengths, draws, evaluation, report)
-    _ood(bundle, inside, outside, regime, panels, options, evaluation, report)
+class _Run:
+    """One evaluation; `score` adds a regime with all its draws to the result."""
 
+    def __init__(
+        self, bundle: Bundle, selection: Selection, options: Options, cache: Path, report: Report
+    ) -> None:
+        self.bundle, self.selection, self.options = bundle, selection, options
+        self.cache, self.report = cache, report
+        names = _chosen_fusers(options.fusers)
+        self.panels = [_Panel(bundle, count, names) for count in _chosen_networks(bundle, options.networks)]
+        self.draws = Resamples.draw(len(selection.inside.tracks), options.resamples)
+        self.result = Evaluation()
 
-def _drawn(
-    bundle: Bundle,
-    tracks: TrackSet,
-    regime: Regime,
-    options: Options,
-    cache: Path,
-    report: Report,
-) -> TrackViews | None:
-    """Every draw of a regime, one after the other, tracks in the same order; None without tracks."""
-    if not tracks.tracks:
-        return None
-    seeds, longest = options.seeds(regime), max(options.lengths)
-    drawn = (
-        network_outputs(bundle, tracks, regime, seed, longest, cache, report.crops, options.precision)
-        for seed in seeds
-    )
-    return stacked(drawn, len(seeds))
+    def score(self, regime: Regime) -> None:
+        inside = self._drawn(self.selection.inside, regime)
+        outside = self._drawn(self.selection.outside, regime)
+        assert inside is not None  # a selection always has known tracks
+        self.result.labels[regime] = inside.label
+        for panel in self.panels:
+            self._score_panel(panel, inside, regime)
+        self._score_warnings(inside, outside, regime)
+
+    def _drawn(self, tracks: TrackSet, regime: Regime) -> TrackViews | None:
+        """Every draw of a regime, one after the other, tracks in the same order; None without tracks."""
+        if not tracks.tracks:
+            return None
+        seeds, longest = self.options.seeds(regime), max(self.options.lengths)
+        crops, precision = self.report.crops, self.options.precision
+        drawn = (
+            network_outputs(self.bundle, tracks, regime, seed, longest, self.cache, crops, precision)
+            for seed in seeds
+        )
+        return stacked(drawn, len(seeds))
+
+    def _score_panel(self, panel: _Panel, tracks: TrackViews, regime: str) -> None:
+        """Scores of every fuser and length, and of every frame alone."""
+        right: list[np.ndarray] = []
+        scores: dict[Key, list[TrackScores]] = {}
+        pmfs: dict[Key, list[np.ndarray]] = {}
+        networks = f"{panel.count} network{'s' * (panel.count > 1)}"
+        for number, (chunk, views) in enumerate(panel.chunks(tracks)):
+            self.report.stage(f"{regime}, {networks}, track {number * CHUNK + 1} of {len(tracks)}")
+            right.append(right_frames(views.mean_pmf, chunk))
+            kept = {}
+            for name, fuser in panel.fusers.items():
+                fused = fuse_tracks(fuser, chunk, views)
+                if panel.complete and name in ("last", panel.default):
+                    kept[name] = fused
+                for length in self.options.lengths:
+                    key = (name, regime, panel.count, length)
+                    scores.setdefault(key, []).append(track_scores(fused, chunk.label, length))
+                    if panel.complete and name == panel.default:
+                        pmfs.setdefault(key, []).append(fused.after(length))
+            if "last" in kept and panel.default in kept:
+                found = surviving_track(kept["last"], kept[panel.default], chunk.label)
+                best = self.result.survivors.get(regime)
+                if found is not None and (best is None or found.confidence > best.confidence):
+                    self.result.survivors[regime] = found
+        self.result.scores |= {key: joined_scores(parts) for key, parts in scores.items()}
+        self.result.pmfs |= {key: np.concatenate(parts) for key, parts in pmfs.items()}
+        hits, frames = np.concatenate(right).astype(float), tracks.steps.astype(float)
+        self.result.single_frame.append(
+            {
+                "regime": regime,
+                "C": panel.count,
+                "accuracy": float(hits.sum() / frames.sum()),
+                "accuracy_interval": interval(self.draws.means(hits) / self.draws.means(frames)),
+            }
+        )
+
+    def _score_warnings(self, inside: TrackViews, outside: TrackViews | None, regime: str) -> None:
+        """The fitted warnings need all networks; the entropy of the fused pmf works with any number."""
+        model, posterior = self.bundle.warning_model(), self.bundle.posterior()
+        all_networks, lengths = self.bundle.networks, self.options.lengths
+        self.report.stage(f"{regime}, warnings")
+        if model is not None:
+            record = switch_record(model, posterior, inside, self.options.seed)
+            if record is not None:
+                self.result.switch.append({"regime": regime, "C": all_networks, **record})
+        if outside is None:
+            return
+        for panel in self.panels:
+            known, strange = (_entropies(panel, part, lengths) for part in (inside, outside))
+            for length in lengths:
+                self._keep(FUSED_ENTROPY, regime, length, panel.count, (known[length], strange[length]))
+        if model is None:
+            return
+        scored = [track_scores_after(model, posterior, part, lengths) for part in (inside, outside)]
+        for length in lengths:
+            for score in scored[0][length]:
+                pair = scored[0][length][score], scored[1][length][score]
+                self._keep(score, regime, length, all_networks, pair)
+
+    def _keep(
+        self, score: str, regime: str, length: int, count: int, pair: tuple[np.ndarray, np.ndarray]
+    ) -> None:
+        record = {"score": score, "regime": regime, "L": length, "C": count, **ood_record(*pair)}
+        self.result.ood.append(record)
+        if count == self.bundle.networks:
+            self.result.strangeness[score, regime, length] = pair
 
 
 class _Panel:
@@ -175,92 +234,12 @@ class _Panel:
             yield seen, flat_views(self.posterior, seen.logits, seen.features)
 
 
-def _score_panel(
-    panel: _Panel,
-    tracks: TrackViews,
-    regime: str,
-    lengths: Sequence[int],
-    draws: Resamples,
-    evaluation: Evaluation,
-    report: Report,
-) -> None:
-    """Scores of every fuser and length, and of every frame alone."""
-    right: list[np.ndarray] = []
-    scores: dict[Key, list[TrackScores]] = {}
-    pmfs: dict[Key, list[np.ndarray]] = {}
-    networks = f"{panel.count} network{'s' * (panel.count > 1)}"
-    for number, (chunk, views) in enumerate(panel.chunks(tracks)):
-        report.stage(f"{regime}, {networks}, track {number * CHUNK + 1} of {len(tracks)}")
-        right.append(right_frames(views.mean_pmf, chunk))
-        kept = {}
-        for name, fuser in panel.fusers.items():
-            fused = fuse_tracks(fuser, chunk, views)
-            if panel.complete and name in ("last", panel.default):
-                kept[name] = fused
-            for length in lengths:
-                key = (name, regime, panel.count, length)
-                scores.setdefault(key, []).append(track_scores(fused, chunk.label, length))
-                if panel.complete and name == panel.default:
-                    pmfs.setdefault(key, []).append(fused.after(length))
-        if "last" in kept and panel.default in kept:
-            found = surviving_track(kept["last"], kept[panel.default], chunk.label)
-            best = evaluation.survivors.get(regime)
-            if found is not None and (best is None or found.confidence > best.confidence):
-                evaluation.survivors[regime] = found
-    evaluation.scores |= {key: joined_scores(parts) for key, parts in scores.items()}
-    evaluation.pmfs |= {key: np.concatenate(parts) for key, parts in pmfs.items()}
-    record = _single_frame(np.concatenate(right).astype(float), tracks.steps, draws)
-    evaluation.single_frame.append({"regime": regime, "C": panel.count, **record})
-
-
-def _single_frame(right: np.ndarray, steps: np.ndarray, draws: Resamples) -> dict[str, Any]:
-    """The accuracy of the networks on every frame alone, with its interval over tracks.   both [tracks]"""
-    return {
-        "accuracy": float(right.sum() / steps.sum()),
-        "accuracy_interval": interval(draws.means(right) / draws.means(steps.astype(float))),
-    }
-
-
 def fitted_values(bundle: Bundle, name: str, count: int) -> dict[str, Any]:
     """The fuser's numbers, fitted for all networks of the bundle; weights of absent ones are dropped."""
     values = dict(bundle.meta.fusers.get(name, {}))
     if "weights" in values:
         values["weights"] = list(values["weights"])[:count]
     return values
-
-
-def _ood(
-    bundle: Bundle,
-    inside: TrackViews,
-    outside: TrackViews | None,
-    regime: str,
-    panels: Sequence[_Panel],
-    options: Options,
-    evaluation: Evaluation,
-    report: Report,
-) -> None:
-    """Warnings: the fitted ones need all networks; the entropy of the fused pmf works with any number."""
-    model, posterior = bundle.warning_model(), bundle.posterior()
-    report.stage(f"{regime}, warnings")
-    if model is not None:
-        record = switch_record(model, posterior, inside, options.seed)
-        if record is not None:
-            evaluation.switch.append({"regime": regime, "C": bundle.networks, **record})
-    if outside is None:
-        return
-    for panel in panels:
-        known, strange = (_entropies(panel, part, options.lengths) for part in (inside, outside))
-        for length in options.lengths:
-            pair = known[length], strange[length]
-            _keep(evaluation, FUSED_ENTROPY, regime, length, panel.count, bundle.networks, pair)
-    if model is None:
-        return
-    known_scores = track_scores_after(model, posterior, inside, options.lengths)
-    strange_scores = track_scores_after(model, posterior, outside, options.lengths)
-    for length in options.lengths:
-        for score, values in known_scores[length].items():
-            pair = values, strange_scores[length][score]
-            _keep(evaluation, score, regime, length, bundle.networks, bundle.networks, pair)
 
 
 def _entropies(panel: _Panel, tracks: TrackViews, lengths: Sequence[int]) -> dict[int, np.ndarray]:
@@ -271,20 +250,6 @@ def _entropies(panel: _Panel, tracks: TrackViews, lengths: Sequence[int]) -> dic
         for length in lengths:
             found[length].append(entropy(fused.after(length)))
     return {length: np.concatenate(parts) for length, parts in found.items()}
-
-
-def _keep(
-    evaluation: Evaluation,
-    score: str,
-    regime: str,
-    length: int,
-    count: int,
-    all_networks: int,
-    pair: tuple[np.ndarray, np.ndarray],
-) -> None:
-    evaluation.ood.append({"score": score, "regime": regime, "L": length, "C": count, **ood_record(*pair)})
-    if count == all_networks:
-        evaluation.strangeness[score, regime, length] = pair
 
 
 def _chosen_fusers(asked: Sequence[str]) -> list[str]:

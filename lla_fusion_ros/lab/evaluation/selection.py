@@ -73,7 +73,7 @@ def _test_split(bundle: Bundle, tracks: TrackSet) -> Selection:
     splits = recorded_split(tracks, made)
     if splits.test.class_names != bundle.class_names:
         raise InputError(
-            f"bundle '{bundle.source}' does not list the classes of its own data set; train it anew"
+            f"bundle '{bundle.source}' does not list the classes of its own data set; train it again"
         )
     if not splits.test.tracks:
         raise InputError(

@@ -1,1 +1,4 @@
-"""Bags with a known truth: tracks of any data set, or a drive through the sign world."""
+"""Bags with a known truth: a drive, or tracks of any data set, in; a rosbag2 folder and its truth out.
+
+Imports `bags`, `messages`, `report` (the truth file) and `signworld`.
+"""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from lla_fusion_ros.lab.makebag.scene import SceneFrame
+from lla_fusion_ros.lab.makebag.write import SceneFrame
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_set import Frame, Track, TrackSet
 

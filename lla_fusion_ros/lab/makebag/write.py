@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,16 +11,45 @@ import cv2
 import numpy as np
 
 from lla_fusion_ros.bags.writer import BagWriter, check_removable
-from lla_fusion_ros.lab.makebag.scene import SceneFrame
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.detections import write_detections
 from lla_fusion_ros.messages.images import write_compressed_image, write_image
 from lla_fusion_ros.report.truth import Truth, TruthSpan, write_truth
+from lla_fusion_ros.signworld.drive import CameraFrame
 from lla_fusion_ros.types.errors import BagError
 
 Encoding = Literal["png", "jpeg", "raw"]
 JPEG_QUALITY = 92
+
+
+@dataclass(frozen=True, slots=True)
+class SceneFrame:
+    """One frame of one camera, with what the tracker says and what is true.
+
+    Attributes:
+        stamp: nanoseconds.
+        image: RGB.                                          [height, width, 3] uint8
+        boxes: cx, cy, w, h in pixels.                       [objects, 4]
+        ids: track ids.
+        classes: what each object really is; None for something outside the classes.
+    """
+
+    camera: str
+    stamp: int
+    image: np.ndarray
+    boxes: np.ndarray
+    ids: tuple[str, ...]
+    classes: tuple[str | None, ...]
+
+
+def drive_frames(drive: Iterable[CameraFrame]) -> Iterator[SceneFrame]:
+    """The frames of a sign-world drive."""
+    for frame in drive:
+        classes = tuple(
+            name if label >= 0 else None for name, label in zip(frame.names, frame.labels, strict=True)
+        )
+        yield SceneFrame(frame.camera, frame.stamp, frame.image, frame.boxes, frame.ids, classes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,4 @@
-"""The paper's experiments on MNIST, Fashion-MNIST and CIFAR-10, beside its printed numbers."""
+"""The paper's experiments: MNIST, Fashion-MNIST and CIFAR-10 in, its tables and figures out.
+
+`reproduce` is the whole way. Imports `lab.datasets`, `lab.evaluation`, `fusion` and what stands before it.
+"""

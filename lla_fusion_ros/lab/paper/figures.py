@@ -1,17 +1,23 @@
-"""What the paper's figures show, as numbers ready to draw: chosen by stated rules, never by hand."""
+"""The paper's figures: examples chosen by stated rules, and drawing them (never an image of a data set)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from lla_fusion_ros.fusion import make_fuser
 from lla_fusion_ros.lab.paper.network_outputs import Outputs
+from lla_fusion_ros.lab.plots import COLOURS, figure
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import InputError
-from lla_fusion_ros.types.pmf import softmax
+from lla_fusion_ros.types.pmf import entropy, softmax
 from lla_fusion_ros.types.views import Views
+
+_TITLES = {"wls": "fused by eq. 25", "mean_pmf": "fused by the mean pmf"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +113,7 @@ def cloud_example(
 def most_divided(outputs: Outputs) -> int:
     """The test image with the largest mutual information between class and network."""
     pmf = softmax(outputs.logits.astype(np.float64))
-    mean = pmf.mean(axis=1)
-    spread = -(mean * np.log(np.maximum(mean, 1e-300))).sum(axis=1)
-    spread += (pmf * np.log(np.maximum(pmf, 1e-300))).sum(axis=2).mean(axis=1)
-    return int(spread.argmax())
+    return int((entropy(pmf.mean(axis=1)) - entropy(pmf).mean(axis=1)).argmax())
 
 
 def most_agreed(outputs: Outputs) -> int:
@@ -123,3 +126,50 @@ def most_agreed(outputs: Outputs) -> int:
             "no test image is called right by every network with a probability between .6 and .9"
         )
     return int(fine.argmax())
+
+
+def sequence(example: SequenceExample, class_names: Sequence[str], path: Path) -> None:
+    """One column per image; top row each image alone, below the fused pmf of all images so far."""
+    rows = [("each image alone", example.single)]
+    rows += [(_TITLES.get(name, name), pmf) for name, pmf in example.fused.items()]
+    count = len(example.single)
+    with figure(path, len(rows), count, 1.75 * count, 1.75 * len(rows), sharex=True, sharey=True) as axes:
+        for line, (title, pmfs) in enumerate(rows):
+            for column, pmf in enumerate(pmfs):
+                colours = [COLOURS[2] if m == example.label else COLOURS[0] for m in range(len(pmf))]
+                axes[line, column].bar(range(len(pmf)), pmf, color=colours)
+                axes[line, column].set(ylim=(0, 1), xticks=range(len(pmf)))
+                axes[line, column].set_xticklabels(class_names, rotation=90, fontsize=6)
+            axes[line, 0].set_ylabel(title, fontsize=7)
+        for column in range(count):
+            axes[0, column].set_title(f"image {column + 1}")
+
+
+def clouds(examples: Sequence[tuple[str, CloudExample]], class_names: Sequence[str], path: Path) -> None:
+    """The multimodal cloud of an ensemble against the single Gaussians that fusion makes of it."""
+    with figure(path, 1, len(examples), 4.4 * len(examples), 3.9) as axes:
+        for axis, (title, example) in zip(axes[0], examples, strict=True):
+            for network, points in enumerate(example.points):
+                axis.scatter(*points.T, s=5, alpha=0.4, color=COLOURS[network % len(COLOURS)], lw=0)
+            for style, (name, (mean, deviation)) in zip(("-", "--"), example.fused.items(), strict=True):
+                _ellipse(axis, mean, 2 * deviation, style, name)
+            first, second = (class_names[m] for m in example.classes)
+            axis.set(
+                xlabel=f"logit of {first}",
+                ylabel=f"logit of {second}",
+                title=f"{title} (truth: {class_names[example.label]})",
+            )
+            axis.legend(
+                fontsize=7, title="lines: 2 standard deviations; dots: each network", title_fontsize=6
+            )
+
+
+def _ellipse(axis: Any, centre: np.ndarray, radii: np.ndarray, style: str, label: str) -> None:
+    angle = np.linspace(0, 2 * np.pi, 100)
+    axis.plot(
+        centre[0] + radii[0] * np.cos(angle),
+        centre[1] + radii[1] * np.sin(angle),
+        style,
+        color="k",
+        label=label,
+    )

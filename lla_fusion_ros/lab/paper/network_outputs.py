@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from lla_fusion_ros.lab.paper.experiments import Experiment
-from lla_fusion_ros.lab.paper.members import load_or_train
+from lla_fusion_ros.lab.evaluation.cached_views import save_arrays
+from lla_fusion_ros.lab.paper.experiments import Experiment, Images, load_or_train
 from lla_fusion_ros.networks import Ensemble
 from lla_fusion_ros.posterior.cross import CrossSum
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
@@ -22,17 +20,6 @@ from lla_fusion_ros.posterior.fit import DiagonalSum
 
 _PRIOR = 1.0  # of the stored factors; every method chooses its own with `with_prior`
 _BATCH = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Images:
-    """Images of one data set and their labels: RGB uint8 [images, size, size, 3], [images]."""
-
-    images: np.ndarray
-    labels: np.ndarray
-
-    def part(self, rows: slice) -> Images:
-        return Images(self.images[rows], self.labels[rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +73,7 @@ def record(
             if part is not None:
                 arrays |= _outputs(ensemble, experiment, part, name)
         arrays |= _curvature(ensemble, experiment, used, progress)
-        _save(file, arrays)
+        save_arrays(file, arrays)
     return _load(file)
 
 
@@ -135,15 +122,6 @@ def _curvature(
         "joint_factors": with_cross.factors,
         "joint_cross": with_cross.cross,
     }
-
-
-def _save(file: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Whole or not at all: an interrupted run leaves no half file behind."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=file.parent, suffix=".part")
-    with os.fdopen(handle, "wb") as stream:
-        np.savez(stream, **arrays)  # type: ignore[arg-type]
-    os.replace(name, file)
 
 
 def _load(file: Path) -> Recorded:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from lla_fusion_ros.lab.datasets import TrackSet, apply_plan, augmentation_plan, cut
+from lla_fusion_ros.lab.datasets import TrackSet, apply_plan, augmentation_plan, border_of, cut
 from lla_fusion_ros.lab.datasets.outliers import OUTLIER_KINDS
 from lla_fusion_ros.lab.training.training_settings import TrainSettings
 from lla_fusion_ros.types.errors import InputError
@@ -38,7 +38,7 @@ class TrainingData:
 
 def training_data(tracks: TrackSet, settings: TrainSettings) -> TrainingData:
     """Cut the training tracks, a quarter of the crop's side as surroundings."""
-    border = settings.size // 4
+    border = border_of(settings.size)
     crops = cut(tracks, settings.size, settings.margin, border)
     if len(set(crops.label.tolist())) < 2:
         raise InputError(f"data set '{tracks.name}' has training tracks of one class only")

@@ -17,9 +17,8 @@ from lla_fusion_ros.lab.calibration.assemble import (
     least_validation_tracks,
 )
 from lla_fusion_ros.lab.datasets import Splits, TrackSet, split_tracks, thinned
-from lla_fusion_ros.lab.training.checkpoint import CheckpointFolder
 from lla_fusion_ros.lab.training.data import training_data
-from lla_fusion_ros.lab.training.train import Report, for_classes, train_ensemble
+from lla_fusion_ros.lab.training.train import CheckpointFolder, Report, for_classes, train_ensemble
 from lla_fusion_ros.lab.training.training_settings import TrainSettings
 from lla_fusion_ros.networks import SplitNetwork
 from lla_fusion_ros.types.errors import InputError

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional
 
-from lla_fusion_ros.lab.training.checkpoint import CheckpointFolder
 from lla_fusion_ros.lab.training.data import TrainingData, epoch_batches, steps_per_epoch
-from lla_fusion_ros.lab.training.repulsion import repulsion_loss
 from lla_fusion_ros.lab.training.training_settings import TrainSettings
 from lla_fusion_ros.networks import SplitNetwork, build_network
+from lla_fusion_ros.types.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ def train_ensemble(
     """Train all members and return them on the CPU, in evaluation mode.
 
     Members are trained one after the other, or together where they repel each other. `start` gives
-    networks to begin from (fine-tuning, see `for_classes`) in the place of fresh ones.
+    networks to begin from (fine-tuning, see `for_classes`) instead of fresh ones.
     """
     together = settings.members if settings.repulsion > 0 else 1
     trained: list[SplitNetwork] = []
@@ -208,3 +211,61 @@ def for_classes(network: SplitNetwork, old: Sequence[str], new: Sequence[str]) -
                 result.head.weight[row] = network.head.weight[list(old).index(name)]
                 result.head.bias[row] = network.head.bias[list(old).index(name)]
     return result
+
+
+def repulsion_loss(logits: torch.Tensor) -> torch.Tensor:
+    """Mean kernel value over pairs of members; high where they predict the same.
+
+    k(c, e) = exp(-|p_c - p_e|^2 / h) on every crop, h the median squared distance of that batch (detached),
+    so that the pull does not depend on the scale.   [members, crops, classes] -> scalar
+    """
+    pmf = logits.softmax(dim=-1)
+    distance = (pmf[:, None] - pmf[None]).square().sum(dim=-1)  # [members, members, crops]
+    first, second = torch.triu_indices(len(logits), len(logits), offset=1)
+    pairs = distance[first, second]  # [pairs, crops]
+    width = pairs.detach().median().clamp_min(1e-3)
+    return torch.exp(-pairs / width).mean()
+
+
+class CheckpointFolder:
+    """One file per group of members, replaced after every epoch; tied to the settings and the data."""
+
+    def __init__(self, folder: Path, settings: TrainSettings, digest: str) -> None:
+        self.folder = folder
+        told = json.dumps({"settings": settings.as_dict(), "data": digest}, sort_keys=True)
+        self._fingerprint = hashlib.sha256(told.encode()).hexdigest()
+
+    def save(self, group: int, state: dict[str, Any]) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self._path(group)
+        part = path.with_suffix(".part")
+        torch.save({**state, "fingerprint": self._fingerprint}, part)
+        os.replace(part, path)
+
+    def load(self, group: int) -> dict[str, Any] | None:
+        """The last state of a group, or None; InputError where it belongs to another run."""
+        path = self._path(group)
+        if not path.exists():
+            return None
+        try:
+            state = torch.load(path, weights_only=True)  # never runs code
+        except Exception as error:  # torch raises many kinds for a damaged file
+            raise InputError(
+                f"checkpoint '{path}' cannot be read ({error}); delete it to start again"
+            ) from None
+        if state.pop("fingerprint", None) != self._fingerprint:
+            raise InputError(
+                f"checkpoint '{path}' was made with other settings or data; "
+                "use the same settings, or start without --resume"
+            )
+        return state
+
+    def clear(self) -> None:
+        """Remove the checkpoints, and the folder if nothing else is in it."""
+        for path in self.folder.glob("group-*"):
+            path.unlink()
+        if self.folder.is_dir() and not any(self.folder.iterdir()):
+            self.folder.rmdir()
+
+    def _path(self, group: int) -> Path:
+        return self.folder / f"group-{group}.pt"

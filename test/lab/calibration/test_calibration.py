@@ -9,13 +9,28 @@ import torch
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.lab.calibration.assemble import CalibrationOptions
-from lla_fusion_ros.lab.calibration.choose import choose_default, decisive_lengths, folds_by_object, winner
 from lla_fusion_ros.lab.calibration.collect import views_of_tracks
-from lla_fusion_ros.lab.calibration.fusers import fit_fuser, fused_after, fuser_loss
-from lla_fusion_ros.lab.calibration.temperature import fit_temperatures, scale_heads, scaled
+from lla_fusion_ros.lab.calibration.fusers import (
+    choose_default,
+    decisive_lengths,
+    fit_fuser,
+    folds_by_object,
+    fused_after,
+    fuser_loss,
+    winner,
+)
+from lla_fusion_ros.lab.calibration.network_calibration import (
+    fit_temperature,
+    fit_temperatures,
+    scale_heads,
+    scaled,
+    temperature_scaled,
+)
 from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.metrics import nll
+from lla_fusion_ros.types.pmf import softmax
 from lla_fusion_ros.types.track_views import TrackViews
 from support.tiny_bundle import tiny_bundle
 from support.toy_tracks import toy_tracks
@@ -56,14 +71,6 @@ def posterior():
     return EnsemblePosterior(np.linalg.cholesky(data.swapaxes(-1, -2) @ data + np.eye(FEATURES)), 1.0)
 
 
-def test_temperature_scaling_finds_the_factor_and_lowers_the_nll():
-    tracks = _tracks(400)
-    temperatures = fit_temperatures(tracks)
-    again = fit_temperatures(scaled(tracks, temperatures))
-    assert all(t > 1.5 for t in temperatures), "the views are three times too sure"
-    assert again == pytest.approx([1.0, 1.0], rel=1e-3)
-
-
 def test_scaled_heads_give_scaled_logits():
     members = tiny_bundle().members()
     images = torch.rand(2, 3, 16, 16)
@@ -89,19 +96,6 @@ def test_views_of_tracks_keep_order_labels_cameras_and_lengths():
     np.testing.assert_allclose(one.logits[0, :3], views.logits[3], atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["pool", "mean_pmf", "wls_robust"])
-def test_the_pmf_after_l_views_is_what_the_fuser_gives_step_by_step(name, posterior):
-    tracks = _tracks(8)
-    fuser = make_fuser(name, posterior)
-    fused = fused_after(fuser, tracks, _measured(posterior, tracks), (1, 2, 4))
-    for length, pmf in fused.items():
-        long = tracks.reaching(length)
-        state = fuser.initial(len(long))
-        for step in range(length):
-            state = fuser.update(state, long.views_at(step))
-        np.testing.assert_allclose(pmf, fuser.predict(state), atol=1e-12)
-
-
 @pytest.mark.parametrize("name", ["pool", "ema", "wls_robust"])
 def test_fitting_lowers_the_nll_and_stays_within_bounds(name, posterior):
     tracks = _tracks(120)
@@ -123,13 +117,6 @@ def test_tracks_that_are_all_right_do_not_make_a_fuser_infinitely_sure(posterior
     assert np.median(1 - pmf.max(axis=1)) > 1e-4, "one wrong track in fifty must stay imaginable"
 
 
-def test_a_fuser_without_numbers_needs_no_fit(posterior):
-    plain = [name for name, kind in fusers().items() if not kind.scalars]
-    tracks = _tracks(10)
-    views = _measured(posterior, tracks)
-    assert plain and all(fit_fuser(name, tracks, views) == {} for name in plain)
-
-
 def test_folds_never_split_an_object():
     tracks = _tracks(30)
     fold = folds_by_object(tracks, 3, seed=0)
@@ -143,6 +130,7 @@ def test_the_default_has_the_lowest_nll_on_tracks_it_was_not_fitted_on(posterior
     choice = choose_default(posterior, _tracks(120), None, candidates, lengths=(1, 3, 5), tolerance=1.0)
     assert choice.name == "pool", "the views are overconfident and correlated: the product must lose"
     assert choice.nll["pool"] < choice.nll["product"]
+    assert choice.standard_error["pool"] == 0 < choice.standard_error["product"]
 
 
 def test_tracks_too_short_for_the_lengths_that_decide_are_scored_at_the_longest_they_reach(posterior):
@@ -153,47 +141,43 @@ def test_tracks_too_short_for_the_lengths_that_decide_are_scored_at_the_longest_
     assert choice.nll == again.nll
 
 
-def test_the_choice_says_how_sure_it_is(posterior):
-    choice = choose_default(posterior, _tracks(60), candidates=("pool", "product"), tolerance=1.0)
-    assert choice.standard_error[choice.name] == 0.0
-    assert all(error > 0 for name, error in choice.standard_error.items() if name != choice.name)
-
-
-def test_the_lowest_mean_loss_wins_whoever_has_it():
-    losses = {"dual_pool": np.where(np.arange(100) == 7, 15.0, 0.15), "other": np.full(100, 0.2)}
-    assert winner(losses, dict.fromkeys(losses, np.ones(100)), 0.003) == "other"
-
-
-def test_a_fuser_that_names_wrong_classes_is_out_however_low_its_loss():
-    losses = {"other": np.full(100, 0.2), "lower": np.full(100, 0.1)}
-    hits = {"other": np.ones(100), "lower": np.where(np.arange(100) < 5, 0.0, 1.0)}
-    assert winner(losses, hits, 0.003) == "other"
-
-
-def test_one_object_more_or_less_is_no_difference_in_accuracy():
-    """The better one has one object of a hundred wrong, the other another half: a hundred cannot tell."""
-    losses = {"other": np.full(100, 0.2), "better": np.full(100, 0.1)}
-    hits = {
-        "other": np.where(np.arange(100) == 5, 0.5, 1.0),
-        "better": np.where(np.arange(100) == 7, 0.0, 1.0),
-    }
-    assert hits["other"].mean() - hits["better"].mean() == pytest.approx(0.005)
-    assert winner(losses, hits, 0.003) == "better"
-
-
 def test_calibration_without_a_single_draw_is_refused():
     with pytest.raises(InputError, match="at least one draw"):
         CalibrationOptions(draws=0)
 
 
+def test_the_winner_has_the_lowest_mean_loss_of_those_that_name_the_right_classes():
+    objects = np.arange(100)
+    right, worse = np.ones(100), np.full(100, 0.2)
+    one_bad = {"dual_pool": np.where(objects == 7, 15.0, 0.15), "other": worse}
+    assert winner(one_bad, dict.fromkeys(one_bad, right), 0.003) == "other"
+    losses = {"other": worse, "lower": np.full(100, 0.1)}
+    assert winner(losses, {"other": right, "lower": np.where(objects < 5, 0.0, 1.0)}, 0.003) == "other"
+    # one object wrong, the other fuser half of another: a hundred objects cannot tell them apart
+    hits = {"other": np.where(objects == 5, 0.5, 1.0), "lower": np.where(objects == 7, 0.0, 1.0)}
+    assert winner(losses, hits, 0.003) == "lower"
+
+
 def test_a_few_long_tracks_among_short_ones_do_not_decide():
-    """Belgian signs have three views, but for one with more than ten: it alone chose the default once."""
     assert decisive_lengths(np.array([3] * 300 + [12]), (10, 20, 30)) == [3]
     assert decisive_lengths(np.array([3] * 3 + [12]), (10, 20, 30)) == [10]
     assert decisive_lengths(np.full(50, 30), (10, 20, 30)) == [10, 20, 30]
     assert decisive_lengths(np.ones(5, int), (10,)) == [1]
 
 
-def test_the_default_does_not_buy_calibration_with_wrong_classes(posterior):
-    choice = choose_default(posterior, _tracks(120), candidates=("product", "pool"), tolerance=0.0)
-    assert choice.accuracy[choice.name] == max(choice.accuracy.values())
+@pytest.mark.parametrize("scale", [0.5, 4.0])
+def test_the_fitted_temperature_undoes_the_scale_of_the_logits(scale):
+    rng = np.random.default_rng(0)
+    truth = 2 * rng.normal(size=(20_000, 5))
+    label = (rng.random((20_000, 1)) > softmax(truth).cumsum(-1)).sum(-1).clip(0, 4)
+    temperature = fit_temperature(scale * truth, label)
+    assert temperature == pytest.approx(scale, rel=0.05)
+    losses = [nll(temperature_scaled(scale * truth, f * temperature), label) for f in (0.9, 1.0, 1.1)]
+    assert min(losses) == losses[1]
+
+
+def test_temperatures_are_fitted_for_each_network_and_fitting_again_changes_nothing():
+    tracks = _tracks(400)
+    temperatures = fit_temperatures(tracks)
+    assert all(t > 1.5 for t in temperatures), "the views are three times too sure"
+    assert fit_temperatures(scaled(tracks, temperatures)) == pytest.approx([1.0, 1.0], rel=1e-3)

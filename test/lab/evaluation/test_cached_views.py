@@ -46,7 +46,7 @@ def test_other_questions_are_not_answered_from_the_cache(bundle, tmp_path, monke
         outputs(bundle, tmp_path, **change)
 
 
-def test_a_damaged_cache_file_is_made_anew(bundle, tmp_path):
+def test_a_damaged_cache_file_is_made_again(bundle, tmp_path):
     first = outputs(bundle, tmp_path)
     (file,) = (tmp_path / "views").glob("*.npz")
     file.write_bytes(file.read_bytes()[:200])

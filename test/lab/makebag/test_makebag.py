@@ -9,8 +9,7 @@ from lla_fusion_ros.bags.describe import describe_bag
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.images.crops import cut_crops
 from lla_fusion_ros.lab.makebag.paste import PasteSettings, paste_frames
-from lla_fusion_ros.lab.makebag.scene import drive_frames
-from lla_fusion_ros.lab.makebag.write import make_bag
+from lla_fusion_ros.lab.makebag.write import drive_frames, make_bag
 from lla_fusion_ros.messages.detections import parse_detections
 from lla_fusion_ros.messages.images import parse_compressed_image
 from lla_fusion_ros.report.truth import read_truth
@@ -34,10 +33,12 @@ def track(name: str, label: int, length: int, cameras: int = 1) -> Track:
     return Track(name, label, frames)
 
 
-@pytest.fixture
-def trackset() -> TrackSet:
-    tracks = tuple(track(f"t{index}", index % 3 - 1, 5 + index) for index in range(5))
-    return TrackSet("toy", ("stop", "yield"), tracks, "")
+TRACKS = TrackSet("toy", ("stop", "yield"), tuple(track(f"t{i}", i % 3 - 1, 5 + i) for i in range(5)), "")
+
+
+def made_of(folder, trackset=TRACKS, **settings):
+    frames = paste_frames(trackset, PasteSettings(**settings))
+    return make_bag(frames, folder / trackset.name, trackset.name, trackset.class_names)
 
 
 def views(path) -> dict[str, list[tuple[str, np.ndarray, np.ndarray]]]:
@@ -57,47 +58,34 @@ def views(path) -> dict[str, list[tuple[str, np.ndarray, np.ndarray]]]:
     return found
 
 
-@pytest.mark.parametrize("cameras", [1, 2])
-def test_every_image_of_every_track_is_shown_once(tmp_path, trackset, cameras):
-    made = make_bag(
-        paste_frames(trackset, PasteSettings(cameras=cameras, objects=2)),
-        tmp_path / "toy",
-        trackset.name,
-        trackset.class_names,
-    )
-    shown = views(made.bag)
-    assert {name: len(seen) for name, seen in shown.items()} == {f"t{index}": 5 + index for index in range(5)}
-    assert made.views == 35 and made.tracks == 5
-    assert made.cameras == tuple(f"camera_{index}" for index in range(cameras))
+def test_every_image_of_every_track_is_shown_once_and_the_truth_file_names_them(tmp_path):
+    for cameras in (1, 2):
+        made = made_of(tmp_path / str(cameras), cameras=cameras, objects=2)
+        shown = views(made.bag)
+        assert {name: len(seen) for name, seen in shown.items()} == {f"t{i}": 5 + i for i in range(5)}
+        assert made.views == 35 and made.tracks == 5
+        assert made.cameras == tuple(f"camera_{index}" for index in range(cameras))
+    truth = read_truth(made.truth)
+    assert truth.class_names == TRACKS.class_names
+    names = {name: spans[0].class_name for name, spans in truth.tracks.items()}
+    assert names == {"t0": None, "t1": "stop", "t2": "yield", "t3": None, "t4": "stop"}
+    with pytest.raises(BagError, match="exists already"):
+        made_of(tmp_path / "2")
 
 
-def test_a_crop_of_the_bag_is_the_crop_of_the_data_set(tmp_path, trackset):
-    made = make_bag(paste_frames(trackset, PasteSettings()), tmp_path / "toy", "toy", trackset.class_names)
-    shown = views(made.bag)
-    for each in trackset.tracks:
+def test_a_crop_of_the_bag_is_the_crop_of_the_data_set(tmp_path):
+    shown = views(made_of(tmp_path).bag)
+    for each in TRACKS.tracks:
         for frame, (_, pixels, box) in zip(each.frames, shown[each.id], strict=True):
             crop = cut_crops(pixels, box[None], 26, 0.0)[0]
             x0, y0, x1, y1 = map(int, frame.box)
             own = frame.image[y0:y1, x0:x1]
-            np.testing.assert_allclose(
-                crop.astype(float).mean(axis=(0, 1)), own.astype(float).mean(axis=(0, 1)), atol=3
-            )
+            np.testing.assert_allclose(crop.mean(axis=(0, 1)), own.mean(axis=(0, 1)), atol=3)
 
 
 def test_cameras_of_the_data_set_are_kept_apart(tmp_path):
-    trackset = TrackSet("van", ("stop",), (track("sign", 0, 9, cameras=3),), "")
-    made = make_bag(
-        paste_frames(trackset, PasteSettings(cameras=3)), tmp_path / "van", "van", trackset.class_names
-    )
+    made = made_of(tmp_path, TrackSet("van", ("stop",), (track("sign", 0, 9, cameras=3),), ""), cameras=3)
     assert [camera for camera, _, _ in views(made.bag)["sign"]] == ["camera_0", "camera_1", "camera_2"] * 3
-
-
-def test_the_truth_file_names_every_track(tmp_path, trackset):
-    made = make_bag(paste_frames(trackset, PasteSettings()), tmp_path / "toy", "toy", trackset.class_names)
-    truth = read_truth(made.truth)
-    assert truth.class_names == trackset.class_names
-    names = {name: spans[0].class_name for name, spans in truth.tracks.items()}
-    assert names == {"t0": None, "t1": "stop", "t2": "yield", "t3": None, "t4": "stop"}
 
 
 def test_a_drive_becomes_a_bag_that_can_be_fused(tmp_path):
@@ -110,23 +98,17 @@ def test_a_drive_becomes_a_bag_that_can_be_fused(tmp_path):
     assert sum(camera.detections for camera in description.cameras) == made.views
 
 
-def test_an_interrupted_maker_leaves_a_bag_and_its_truth(tmp_path, trackset):
+def test_an_interrupted_maker_leaves_a_bag_and_its_truth(tmp_path):
     def impatient():
-        for index, frame in enumerate(paste_frames(trackset, PasteSettings())):
+        for index, frame in enumerate(paste_frames(TRACKS, PasteSettings())):
             if index == 3:
                 raise KeyboardInterrupt
             yield frame
 
     with pytest.raises(KeyboardInterrupt):
-        make_bag(impatient(), tmp_path / "toy", "toy", trackset.class_names)
+        make_bag(impatient(), tmp_path / "toy", "toy", TRACKS.class_names)
     assert describe_bag(tmp_path / "toy").cameras[0].frames == 3
     assert read_truth(tmp_path / "toy.truth.json").tracks
-
-
-def test_a_bag_that_exists_is_left_alone(tmp_path, trackset):
-    make_bag(paste_frames(trackset, PasteSettings()), tmp_path / "toy", "toy", trackset.class_names)
-    with pytest.raises(BagError, match="exists already"):
-        make_bag(paste_frames(trackset, PasteSettings()), tmp_path / "toy", "toy", trackset.class_names)
 
 
 @pytest.mark.parametrize("values", [{"cameras": 0}, {"objects": 0}, {"rate": 0}, {"width": 1}])

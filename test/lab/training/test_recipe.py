@@ -16,6 +16,14 @@ from support.toy_tracks import toy_tracks
 OPTIONS = ["--size", "16", "--channels", "6,8,8", "--width", "8", "--members", "2", "--batch", "20"]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_candidates():
+    """Choosing among all fusers takes most of the time, and is tested by itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lla_fusion_ros.lab.calibration.fusers.CANDIDATES", ("pool", "reliability"))
+        yield
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     root = tmp_path_factory.mktemp("crops")

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from lla_fusion_ros.lab.evaluation.evaluate import FUSED_ENTROPY, Evaluation
-from lla_fusion_ros.lab.evaluation.score_rows import TrackScores
-from lla_fusion_ros.lab.evaluation.survivor import Survivor
-from lla_fusion_ros.lab.plots.style import COLOURS, INSIDE, OUTSIDE, figure
+from lla_fusion_ros.lab.evaluation.fused import Survivor
+from lla_fusion_ros.lab.evaluation.track_scores import TrackScores
+from lla_fusion_ros.lab.plots import COLOURS, entropy_histograms, figure
 from lla_fusion_ros.types.metrics import pr_curve, reliability_table, roc_curve
 
 DASHES = ("-", "--", ":")
@@ -97,21 +97,6 @@ def detection_curves(scores: dict[str, tuple[np.ndarray, np.ndarray]], title: st
         axes[0, 0].set(xlabel="false alarms", ylabel="detected", title=f"ROC, {title}")
         axes[0, 1].set(xlabel="recall", ylabel="precision", title="precision and recall")
         axes[0, 0].legend(fontsize=6.5)
-
-
-def entropy_histograms(
-    entropies: dict[str, tuple[np.ndarray, np.ndarray]], path: Path, names: tuple[str, str]
-) -> None:
-    """Entropy of the pmf inside and outside, one panel per method (the paper's figure of that kind)."""
-    count = len(entropies)
-    highest = max(float(np.concatenate(pair).max()) for pair in entropies.values())
-    edges = np.linspace(0, max(highest, 1e-3), 41)
-    with figure(path, 1, count, 2.5 * count, 2.6, sharex=True) as axes:
-        for axis, (title, (inside, outside)) in zip(axes[0], entropies.items(), strict=True):
-            axis.hist(inside, edges, density=True, alpha=0.6, color=INSIDE, label=names[0])
-            axis.hist(outside, edges, density=True, alpha=0.6, color=OUTSIDE, label=names[1])
-            axis.set(title=title, xlabel="entropy [nat]", yticks=[])
-        axes[0, 0].legend(fontsize=7)
 
 
 def all_figures(evaluation: Evaluation, document: dict[str, Any], folder: Path) -> None:

@@ -1,1 +1,0 @@
-"""Figures of evaluation and reproduction (matplotlib); imported only where somebody asks for a picture."""
