@@ -1,10 +1,18 @@
-"""When each recorded message is due: rate, start, loops and pauses, without ROS and without sleeping."""
+"""Playing a bag: when each message is due, by rate, start, loops and pauses, and the keys that pause it.
+
+Without ROS and without sleeping."""
 
 from __future__ import annotations
 
+import os
+import select
+import sys
+import termios
 import time
+import tty
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.types import Message
@@ -91,3 +99,31 @@ def latched_before(bag: Bag, start: int) -> list[Message]:
             break
         last[message.topic] = message
     return list(last.values())
+
+
+class Keys:
+    """Single key presses, without Enter, while the block runs; none where standard input is no terminal."""
+
+    def __init__(self) -> None:
+        self._saved: list[Any] | None = None
+
+    def __enter__(self) -> Keys:
+        # A background job must not touch the terminal: that would stop it.
+        if sys.stdin.isatty() and os.getpgrp() == os.tcgetpgrp(sys.stdin.fileno()):
+            self._saved = termios.tcgetattr(sys.stdin)
+            tty.setcbreak(sys.stdin)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._saved is not None:
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._saved)
+
+    @property
+    def active(self) -> bool:
+        return self._saved is not None
+
+    def pressed(self) -> str:
+        """The next key that was pressed, or "" where none was."""
+        if self._saved is None or not select.select([sys.stdin], [], [], 0)[0]:
+            return ""
+        return sys.stdin.read(1)

@@ -16,12 +16,14 @@ from lla_fusion_ros.cli.options import (
     write_json,
 )
 from lla_fusion_ros.cli.words import check_folder, printable
+from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import PRECISIONS
 
 if TYPE_CHECKING:
     from lla_fusion_ros.bundle import Bundle
     from lla_fusion_ros.replay.output_folder import Outcome
 
+LARGEST_OFFSET = 10.0  # seconds, as for the nodes
 NAME = "replay"
 EXTRA = "bags"
 HELP = "fuse a bag offline, as fast as the machine can: bag in, bag, table and report out"
@@ -46,6 +48,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=IMAGE,DETECTIONS",
         help="name a camera's topics",
+    )
+    parser.add_argument(
+        "--time-offset",
+        action="append",
+        default=[],
+        metavar="NAME=S",
+        help="add S seconds to the stamps of a camera's detections before they are paired with images",
     )
     parser.add_argument(
         "--use",
@@ -91,7 +100,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json != STDOUT:
         default = "" if args.bundle else ", the default: choose with --bundle"
         print(f"model {printable(bundle_line(bundle))}{default}", flush=True)
-    options = ReplayOptions(fusion, stream, args.use, args.start, args.device, args.precision)
+    offsets = _offsets(args.time_offset)
+    options = ReplayOptions(fusion, stream, args.use, args.start, args.device, args.precision, offsets)
     wanted = Wanted(
         bag=not args.no_bag,
         views=not args.no_views,
@@ -134,6 +144,22 @@ def _fusers(text: str) -> list[str]:
     from lla_fusion_ros.fusion import fusers
 
     return sorted(fusers()) if text == "all" else [name for name in text.split(",") if name]
+
+
+def _offsets(words: list[str]) -> dict[str, float]:
+    offsets = {}
+    for word in words:
+        camera, _, seconds = word.rpartition("=")
+        try:
+            offsets[camera] = float(seconds)
+        except ValueError:
+            camera = ""
+        if not camera or not abs(offsets[camera]) <= LARGEST_OFFSET:
+            raise InputError(
+                f"--time-offset {word}: expected NAME=S, the name of a camera and at most "
+                f"{LARGEST_OFFSET:g} seconds, for example left=-0.2"
+            )
+    return offsets
 
 
 def _as_dict(bag: Path, bundle: Bundle, outcome: Outcome) -> dict[str, object]:

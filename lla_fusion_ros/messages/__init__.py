@@ -1,4 +1,5 @@
-"""The messages of the ROS contract as CDR bytes: what travels over DDS and lies in a bag, without ROS.
+"""ROS 2 messages as bytes, without ROS: CDR in, plain dataclasses out, and back; the contract of topic names.
 
-The live nodes and the offline replay read and write these same bytes, so their outputs agree by construction.
+In: bytes of any origin; what is damaged raises InputError. Out: ImageMessage, Detections, Status, or bytes.
+Imports `types` and `images`.
 """

@@ -19,10 +19,9 @@ from lla_fusion_ros.replay.replay import ReplayOptions, ReplayResult, choose_inp
 from lla_fusion_ros.replay.sinks import BagSink, CsvSink, Sink, writing
 from lla_fusion_ros.report.page import ReportInput, write_report
 from lla_fusion_ros.report.scoring import ReplayScores, ScoreSink
-from lla_fusion_ros.report.timeline import TimelineSink
-from lla_fusion_ros.report.track_table import TrackTable
+from lla_fusion_ros.report.tracks import TimelineSink, TrackTable
 from lla_fusion_ros.report.truth import read_truth
-from lla_fusion_ros.types.errors import BagError, LlaFusionError
+from lla_fusion_ros.types.errors import BagError, InputError, LlaFusionError
 
 FUSED_BAG, TABLE, REPORT, SCORES = "fused", "fused.csv", "report.html", "scores.json"
 
@@ -173,7 +172,7 @@ class OutputFolder:
 
     def finish(self, result: ReplayResult, notes: Sequence[str]) -> Outcome:
         """Scores and report; call it when the `with` block is over."""
-        every = (*notes, *_losses(result))
+        every = (*notes, *result.losses)
         try:
             scores = self._scorer.scores() if self._scorer is not None and result.views else None
             if scores is not None:
@@ -238,6 +237,9 @@ def replay_to_folder(
         named = list(wanted.cameras)
         wiring = name_cameras(bag.summary, named) if named else find_cameras(bag.summary)
         cameras = choose_input(wiring, options.use)  # refuses before anything is written
+        if strange := options.time_offsets.keys() - {camera.name for camera in cameras}:
+            known = ", ".join(camera.name for camera in cameras)
+            raise InputError(f"--time-offset: there is no camera '{min(strange)}'; the bag has {known}")
         boxes = [each.views if isinstance(each, ViewTopics) else each.detections for each in cameras]
         if reason := why_nothing_is_tracked(bag, boxes):
             raise BagError(f"the bag cannot be fused: {reason}")
@@ -280,24 +282,13 @@ def _why_nothing(bag: Bag, options: ReplayOptions, result: ReplayResult) -> str:
     """The bag has cameras and tracked boxes, and still no view came out."""
     if options.start >= bag.summary.duration:
         return f"--start {options.start:g} skips the whole bag, which lasts {bag.summary.duration:.1f} s"
-    if result.frames:
-        return f"nothing of the bag was fused: {'; '.join(_losses(result)) or 'no frame lists an object'}"
-    return (
-        "nothing of the bag was fused: no image has the stamp of a detection; --set sync_tolerance=S "
-        f"pairs stamps that differ by up to S seconds (now {options.stream.sync_tolerance:g})"
-    )
-
-
-def _losses(result: ReplayResult) -> list[str]:
-    lost = {
-        name.removeprefix("dropped_").replace("_", " "): count
-        for name, count in sorted(result.counts.items())
-        if name.startswith("dropped_") and count
-    }
-    notes = [f"not fused: {', '.join(f'{count} {reason}' for reason, count in lost.items())}"] if lost else []
-    if result.interrupted:
-        notes.append("interrupted: everything up to then is here")
-    return notes
+    reasons = result.losses
+    if not result.frames:
+        reasons.append(
+            "no image has the stamp of a detection; --set sync_tolerance=S pairs stamps that differ by up to "
+            f"S seconds (now {options.stream.sync_tolerance:g})"
+        )
+    return f"nothing of the bag was fused: {'; '.join(reasons) or 'no frame lists an object'}"
 
 
 def _with_bag(progress: Callable[[Bag, int, int], None], bag: Bag) -> Callable[[int, int], None]:

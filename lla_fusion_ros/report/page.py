@@ -15,14 +15,9 @@ from lla_fusion_ros import __version__
 from lla_fusion_ros.report import svg, track_chart
 from lla_fusion_ros.report.score_charts import anchor, overview_svg, reliability_svg
 from lla_fusion_ros.report.scoring import SINGLE_FRAME, ReplayScores
-from lla_fusion_ros.report.timeline import Timeline, TimelineSink
+from lla_fusion_ros.report.tracks import Timeline, TimelineSink
 
 MOST_CARDS = 60
-_SAYS = {
-    "out_of_distribution": "unlike anything trained on",
-    "identity_switch": "identity switch",
-    "camera_disagreement": "cameras disagree",
-}
 _HATCH = (
     '<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs><pattern id="outside" '
     'width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
@@ -183,7 +178,7 @@ def _how_to_read(report: ReportInput) -> str:
 def _tools(cards: Sequence[Timeline]) -> str:
     reasons = sorted({reason for track in cards for reason in track.reasons})
     options = "".join(
-        f"<option value='{escape(reason)}'>{escape(_SAYS.get(reason, reason))}</option>" for reason in reasons
+        f"<option value='{escape(reason)}'>{escape(_words(reason))}</option>" for reason in reasons
     )
     return (
         "<div class='tools'><input id='find' type='search' placeholder='track or class' aria-label='find'>"
@@ -199,7 +194,7 @@ def _card(track: Timeline, first: int, report: ReportInput) -> str:
     names = report.class_names
     badges = "".join(
         f"<span class='badge {'error' if reason != 'camera_disagreement' else ''}'>"
-        f"{escape(_SAYS.get(reason, reason))}</span>"
+        f"{escape(_words(reason))}</span>"
         for reason in track.reasons
     )
     words = [track.id, names[top]]
@@ -242,7 +237,7 @@ def _readings(points: Sequence, first: int) -> list[list[object]]:
     rows: list[list[object]] = []
     for point in points:
         top = int(point.pmf.argmax())
-        why = ", ".join(_SAYS.get(reason, reason) for reason in point.reasons)
+        why = ", ".join(_words(reason) for reason in point.reasons)
         seconds = round((point.stamp - first) / 1e9, 3)
         probability = round(float(point.pmf[top]), 3)
         rows.append(
@@ -279,6 +274,10 @@ def _plain(value: object) -> str:
     if isinstance(value, list | tuple | np.ndarray):
         return ", ".join(_plain(part) for part in value)
     return str(value)
+
+
+def _words(reason: str) -> str:
+    return reason.replace("_", " ")
 
 
 def _asset(name: str) -> str:

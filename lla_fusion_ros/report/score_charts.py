@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 
 from lla_fusion_ros.report import svg
-from lla_fusion_ros.report.timeline import Point, Timeline
+from lla_fusion_ros.report.tracks import Point, Timeline
 from lla_fusion_ros.types.metrics import Reliability
 
 _SIDE, _PAD, _TOP = 190.0, 34.0, 14.0

@@ -10,7 +10,7 @@ from html import escape
 import numpy as np
 
 from lla_fusion_ros.report import svg
-from lla_fusion_ros.report.timeline import Point, Thumbnail, Timeline
+from lla_fusion_ros.report.tracks import Point, Thumbnail, Timeline
 from lla_fusion_ros.report.truth import Truth
 
 WIDTH, RIGHT = 760.0, 16.0

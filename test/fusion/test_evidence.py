@@ -137,7 +137,7 @@ def operations(fuser: Fuser, state, view: Views) -> int:
 
 
 @pytest.mark.parametrize("name", sorted(fusers()))
-def test_ten_thousand_updates_leave_state_size_and_cost_unchanged(name) -> None:
+def test_a_thousand_updates_leave_state_size_and_cost_unchanged(name) -> None:
     posterior = make_posterior(networks=2, classes=3, features=4)
     fuser = make_fuser(name, posterior, window=3)
     views = [make_views(posterior, 1, seed) for seed in range(20)]
@@ -147,7 +147,7 @@ def test_ten_thousand_updates_leave_state_size_and_cost_unchanged(name) -> None:
         fuser.predict(state)
     early_size, early_calls = state_bytes(state), operations(fuser, state, views[0])
     shapes = [getattr(state, f.name).shape for f in fields(state)]
-    for step in range(10_000):
+    for step in range(1_000):
         state = fuser.update(state, views[step % len(views)])
     assert state_bytes(state) == early_size
     assert [getattr(state, f.name).shape for f in fields(state)] == shapes
@@ -155,13 +155,13 @@ def test_ten_thousand_updates_leave_state_size_and_cost_unchanged(name) -> None:
     assert np.isfinite(fuser.predict(state)).all()
 
 
-def test_twenty_thousand_views_leave_no_drift_beyond_rounding() -> None:
+def test_thousands_of_views_leave_no_drift_beyond_rounding() -> None:
     """Sums in double precision: the running mean after many updates equals its recomputation."""
     posterior = make_posterior(networks=2, classes=3, features=4)
     fuser = make_fuser("reliability", posterior)
     views = [make_views(posterior, 1, seed) for seed in range(10)]
     state = fuser.initial(1)
-    for _ in range(2000):
+    for _ in range(400):
         for view in views:
             state = fuser.update(state, view)
     parts = [fuser.contribution(fuser.measured(view)) for view in views]  # type: ignore[attr-defined]

@@ -62,11 +62,25 @@ def test_a_fused_bag_is_fused_again_with_other_settings(inside, model, capsys):
     assert (inside / "again" / "fused.csv").exists() and not (inside / "again" / "report.html").exists()
 
 
+def test_a_replay_says_why_frames_were_lost_to_pairing_and_takes_the_offset(inside, model, capsys):
+    write_scene(inside / "drive", detections_late_by=25_000_000, detections_stamped=200_000_000)
+    words = ["replay", "drive", "--bundle", model, "--no-bag", "--no-csv", "--no-report"]
+    assert main([*words, "--time-offset", "left=-0.2"]) == 0
+    out = capsys.readouterr().out
+    assert "36 views in 12 frames" in out and "camera left:" not in out
+    assert "camera right: detections come before the image of their stamp, 0.2" in out
+    assert "--time-offset right=S" in out
+    assert main(words) == 1
+    assert "right.time_offset" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
         (["replay", "nowhere"], "does not exist"),
         (["replay", "drive", "--set", "window=0"], "must be in"),
+        (["replay", "drive", "--time-offset", "left"], "expected NAME=S"),
+        (["replay", "drive", "--time-offset", "front=1"], "no camera 'front'; the bag has left, right"),
         (["replay", "drive", "--set", "window=many"], "not of type int"),
         (["replay", "drive", "--set", "window"], "expected NAME=VALUE"),
         (["replay", "drive", "--set", "wind=3"], "no setting 'wind'; did you mean 'window'?"),

@@ -15,7 +15,7 @@ from lla_fusion_ros.replay.output_folder import Wanted, replay_to_folder
 from lla_fusion_ros.replay.replay import ReplayOptions
 from lla_fusion_ros.report.page import MOST_CARDS, ReportInput, report_html
 from lla_fusion_ros.report.scoring import SINGLE_FRAME, FuserScores, ReplayScores, WarningScores
-from lla_fusion_ros.report.timeline import MOST_POINTS, MOST_THUMBNAILS, MOST_TRACKS, TimelineSink
+from lla_fusion_ros.report.tracks import MOST_POINTS, MOST_THUMBNAILS, MOST_TRACKS, TimelineSink
 from lla_fusion_ros.report.truth import Truth, TruthSpan, write_truth
 from lla_fusion_ros.types.metrics import Reliability
 from support.fused_frames import frame

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lla_fusion_ros.report.track_table import TrackTable
+from lla_fusion_ros.report.tracks import TrackTable
 from support.fused_frames import frame
 
 NAMES = ("stop", "yield", "bend")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -174,9 +176,9 @@ def test_a_frame_that_cannot_be_published_costs_no_other_of_its_batch(ros_graph,
     node.outputs.publish = broken
     with node._core_lock:  # the worker waits, so that both are in one batch
         left.send(START, scene(0), IDS, BOXES)
-        ros_graph.spin_until(lambda: len(node.queue.ready) == 1, what="the frame to come")
+        ros_graph.spin_until(lambda: len(node.perception.queue.ready) == 1, what="the frame to come")
         right.send(START, scene(0), IDS, BOXES)
-        ros_graph.spin_until(lambda: len(node.queue.ready) == 2, what="both frames")
+        ros_graph.spin_until(lambda: len(node.perception.queue.ready) == 2, what="both frames")
     ros_graph.spin_until(lambda: received, what="the good frame")
     assert [message.header.frame_id for message in received] == ["right"]
     lost = "dropped_not_published"
@@ -216,6 +218,36 @@ def test_two_publishers_on_a_camera_are_named_once_and_stamps_of_the_past_have_n
     assert log.count("two publishers on /left/image (listener, recording)") == 1
     assert log.count("clock jumped back") == 1
     assert "latency p50 ms" not in own_values() and "work per frame ms" in own_values()
+
+
+def test_a_slow_detector_loses_nothing_and_one_that_stamps_late_is_told_its_offset(
+    ros_graph, make_node, listener
+):
+    make_node(queue_depth=100, input_depth=100).start()
+    late, slow = CameraOnGraph(listener, "left"), CameraOnGraph(listener, "right")
+    connect(ros_graph, listener, late)
+    received = connect(ros_graph, listener, slow)
+    diagnostics = ros_graph.collect(listener, DiagnosticArray, "/diagnostics", 100)
+    period, frames, ahead, behind = SECOND // 20, 24, 4, 8  # 200 ms ahead of the images, 400 ms behind them
+    begun = time.monotonic()
+    for step in range(frames + behind):
+        due = begun + step * period / SECOND
+        ros_graph.spin_until(lambda due=due: time.monotonic() >= due, what="the next frame")
+        if step < frames:
+            for camera in (late, slow):
+                camera.send_image(START + step * period, scene(0))
+            late.send_boxes(START + (step + ahead) * period, IDS, BOXES)
+        if step >= behind:
+            slow.send_boxes(START + (step - behind) * period, IDS, BOXES)
+    ros_graph.spin_until(lambda: len(received) >= frames, what="the frames of the slow detector")
+    assert [stamp_of(message) for message in received if message.header.frame_id == "right"] == [
+        START + step * period for step in range(frames)
+    ]
+    assert {message.header.frame_id for message in received} == {"right"}
+    lost = "dropped_detections_before_image"
+    ros_graph.spin_until(lambda: counted(diagnostics, "left", lost) == frames - ahead, what="the losses")
+    said = [status.message for message in diagnostics for status in message.status]
+    assert any("set left.time_offset to -0.2" in words for words in said), said
 
 
 def test_parameters_describe_themselves_and_bad_changes_are_refused_with_a_reason(

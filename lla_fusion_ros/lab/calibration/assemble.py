@@ -13,7 +13,6 @@ from lla_fusion_ros import __version__
 from lla_fusion_ros.bundle import Bundle, BundleMeta, make_bundle
 from lla_fusion_ros.fusion import fusers
 from lla_fusion_ros.fusion.along import flat_views
-from lla_fusion_ros.lab.calibration.bundle_scores import score_tracks
 from lla_fusion_ros.lab.calibration.collect import views_of_crops
 from lla_fusion_ros.lab.calibration.fusers import (
     CANDIDATES,
@@ -22,6 +21,7 @@ from lla_fusion_ros.lab.calibration.fusers import (
     choose_default,
     fit_fuser,
     fit_weight_prior,
+    score_tracks,
 )
 from lla_fusion_ros.lab.calibration.network_calibration import (
     fit_posterior,

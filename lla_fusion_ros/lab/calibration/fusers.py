@@ -1,19 +1,22 @@
-"""Fit the numbers of any fuser on validation tracks, and choose the default fuser by cross-validation."""
+"""Fit the numbers of any fuser on validation tracks, choose the default by cross-validation, and score it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
+from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views, pmf_along
 from lla_fusion_ros.fusion.base import Fuser, Scalar, Values
 from lla_fusion_ros.fusion.learn import chance_of_an_error, smoothed_nll
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.types.metrics import accuracy, bootstrap_interval, ece, nll
 from lla_fusion_ros.types.settings import LENGTHS
 from lla_fusion_ros.types.track_views import TrackViews
 
@@ -178,11 +181,12 @@ def choose_default(
         if progress is not None:
             progress(name)
         losses[name], hits[name] = _held_out(name, parts, weight_prior, chosen)
-    nll = {name: float(values.mean()) for name, values in losses.items()}
-    accuracy = {name: float(values.mean()) for name, values in hits.items()}
+    mean_loss, mean_hits = (
+        {name: float(values.mean()) for name, values in scored.items()} for scored in (losses, hits)
+    )
     best = winner(losses, hits, tolerance)
     errors = {name: _standard_error(losses[name] - losses[best]) for name in candidates}
-    return Choice(best, nll, accuracy, errors)
+    return Choice(best, mean_loss, mean_hits, errors)
 
 
 def decisive_lengths(steps: np.ndarray, lengths: Sequence[int]) -> list[int]:
@@ -223,3 +227,39 @@ def _held_out(
         np.bincount(of_row, np.concatenate(losses)) / rows,
         np.bincount(of_row, np.concatenate(hits)) / rows,
     )
+
+
+def score_tracks(bundle: Bundle, tracks: TrackViews, seed: int = 0) -> dict[str, Any]:
+    """{"tracks": n, "single_frame": {regime: accuracy}, "fused": [records by regime and L]}.
+
+    `single_frame` is the deep ensemble on every frame alone; intervals are 95%, by bootstrap over tracks.
+    """
+    posterior = bundle.posterior()
+    records, single = [], {}
+    for regime in dict.fromkeys(tracks.regime.tolist()):
+        part = tracks.take(tracks.regime == regime)
+        views = flat_views(posterior, part.logits, part.features)
+        right = right_frames(views.mean_pmf, part)
+        single[regime] = float(right.sum() / part.steps.sum())
+        for length, pmf in fused_after(bundle.fuser(), part, views).items():
+            long = part.reaching(length)
+            label, source = long.label, long.source
+            hits = (pmf.argmax(axis=1) == label).astype(float)
+            records.append(
+                {
+                    "regime": regime,
+                    "L": length,
+                    "tracks": len(label),
+                    "accuracy": accuracy(pmf, label),
+                    "accuracy_interval": list(bootstrap_interval(hits, track=source, seed=seed)),
+                    "nll": nll(pmf, label),
+                    "ece": ece(pmf, label),
+                }
+            )
+    return {"tracks": len(np.unique(tracks.source)), "single_frame": single, "fused": records}
+
+
+def right_frames(mean_pmf: np.ndarray, tracks: TrackViews) -> np.ndarray:
+    """In how many of its frames each track is right, every frame alone.  [tracks * steps, m] -> [tracks]"""
+    right = mean_pmf.argmax(axis=1).reshape(-1, tracks.longest) == tracks.label[:, None]
+    return (right & tracks.real).sum(axis=1)

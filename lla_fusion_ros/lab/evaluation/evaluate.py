@@ -13,7 +13,7 @@ from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.fusion.measure import MeasuredViews
-from lla_fusion_ros.lab.calibration.bundle_scores import right_frames
+from lla_fusion_ros.lab.calibration.fusers import right_frames
 from lla_fusion_ros.lab.datasets import REGIMES, Regime, TrackSet
 from lla_fusion_ros.lab.evaluation.cached_views import network_outputs
 from lla_fusion_ros.lab.evaluation.fused import CHUNK, Survivor, fuse_tracks, surviving_track

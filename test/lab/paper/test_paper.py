@@ -12,7 +12,7 @@ from lla_fusion_ros.cli.tables import print_paper_tables
 from lla_fusion_ros.lab.paper import experiments
 from lla_fusion_ros.lab.paper.methods import fit_methods
 from lla_fusion_ros.lab.paper.network_outputs import Images, record
-from lla_fusion_ros.lab.paper.tables import TABLE_1, TABLE_2, seed_scores, summary
+from lla_fusion_ros.lab.paper.reproduce import TABLE_1, TABLE_2, seed_scores, summary
 from lla_fusion_ros.networks import build_network
 from support.tiny_datasets import write_mnist
 

@@ -1,17 +1,20 @@
-"""What the report keeps of a run: bounded, however long the run is."""
+"""What is kept of a run, track by track: for the report, bounded however long the run is; for programs, a
+short record of every track and warning."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import cv2
 import numpy as np
 
 from lla_fusion_ros.images.crops import Pixels, cut_crops
-from lla_fusion_ros.report.track_table import reasons_of
 from lla_fusion_ros.report.truth import Truth
 from lla_fusion_ros.stream.frame_messages import view_pmf
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
+from lla_fusion_ros.warnings.result import IDENTITY_SWITCH, REASONS
 
 MOST_POINTS = 480  # per track; beyond that every second one of each camera goes
 MOST_THUMBNAILS = 10  # per track and camera
@@ -164,7 +167,7 @@ def _extend(timeline: Timeline, point: Point) -> None:
 
 
 def _every_second(points: list[Point]) -> list[Point]:
-    """Of each camera: cameras that take turns would else lose all points but those of one."""
+    """Of each camera: where cameras take turns, every second of all would be those of one camera."""
     count: dict[str, int] = {}
     kept = []
     for point in points:
@@ -172,3 +175,97 @@ def _every_second(points: list[Point]) -> list[Point]:
         if count[point.camera] % 2:
             kept.append(point)
     return kept
+
+
+def reasons_of(fused: FusedFrame) -> list[tuple[str, ...]]:
+    """The warnings of every row of a fused frame; a track that was begun again was an identity switch."""
+    restarted = {key.id for key in fused.result.restarted}
+    rows = []
+    for track, raised in zip(fused.result.ids, fused.result.verdicts.raised, strict=True):
+        reasons = tuple(reason for reason, on in zip(REASONS, raised, strict=True) if on)
+        if track in restarted and IDENTITY_SWITCH not in reasons:
+            reasons += (IDENTITY_SWITCH,)
+        rows.append(reasons)
+    return rows
+
+
+@dataclass(slots=True)
+class _Track:
+    id: str
+    first: int
+    last: int = 0
+    views: dict[str, int] = field(default_factory=dict)  # by camera
+    top: int = 0
+    probability: float = 0.0
+    entropy: float = 0.0
+    warned_views: int = 0
+    warnings: list[dict[str, Any]] = field(default_factory=list)
+    standing: dict[str, dict[str, Any]] = field(default_factory=dict)  # by reason
+
+
+class TrackTable:
+    """A sink with one short record per track.
+
+    Args:
+        scope: "camera" where each camera has its own ids.
+    """
+
+    def __init__(self, class_names: Sequence[str], scope: str = "global") -> None:
+        self._names = class_names
+        self._scope = scope
+        self._tracks: dict[tuple[str, str], _Track] = {}
+
+    def take(self, time: int, fused: FusedFrame) -> None:
+        camera, stamp = fused.frame.camera, fused.frame.header.stamp
+        for row, (name, reasons) in enumerate(zip(fused.result.ids, reasons_of(fused), strict=True)):
+            key = ("" if self._scope == "global" else camera, name)
+            track = self._tracks.setdefault(key, _Track(name, stamp))
+            track.last = stamp
+            track.views[camera] = track.views.get(camera, 0) + 1
+            pmf = fused.result.pmf[row]
+            track.top = int(pmf.argmax())
+            track.probability = float(pmf[track.top])
+            track.entropy = float(fused.result.verdicts.entropy[row])
+            track.warned_views += bool(reasons)
+            _follow(track, reasons, camera, stamp)
+
+    def tracks(self) -> list[dict[str, Any]]:
+        """Ready for JSON, in order of appearance; class, probability and entropy (nats) as last shown."""
+        return [
+            {
+                "id": track.id,
+                "views": track.views,
+                "first": track.first / 1e9,
+                "last": track.last / 1e9,
+                "class": self._names[track.top],
+                "probability": track.probability,
+                "entropy": track.entropy,
+                "warned_views": track.warned_views,
+                "reasons": sorted({warning["reason"] for warning in track.warnings}),
+            }
+            for track in self._tracks.values()
+        ]
+
+    def warnings(self) -> list[dict[str, Any]]:
+        """Every warning from its first view to its last, in time order."""
+        every = [warning for track in self._tracks.values() for warning in track.warnings]
+        return sorted(every, key=lambda warning: warning["first"])
+
+
+def _follow(track: _Track, reasons: Sequence[str], camera: str, stamp: int) -> None:
+    """A warning goes on while every view of the track has it."""
+    for gone in set(track.standing) - set(reasons):
+        del track.standing[gone]
+    for reason in reasons:
+        if reason not in track.standing:
+            warning = {
+                "track": track.id,
+                "reason": reason,
+                "camera": camera,
+                "first": stamp / 1e9,
+                "views": 0,
+            }
+            track.standing[reason] = warning
+            track.warnings.append(warning)
+        track.standing[reason]["last"] = stamp / 1e9
+        track.standing[reason]["views"] += 1
