@@ -174,7 +174,8 @@ def speed(results: Results) -> str:
         for row in record["fusion"]
     ]
     replay = [
-        f"{row['views_per_s']:.0f} views/s in {row['precision']} ({short(row['ratio_bare'], 2)} of the bare loop)"
+        f"{row['views_per_s']:.0f} views/s in {row['precision']} "
+        f"({short(row['ratio_bare'], 2)} of the bare loop)"
         for row in record["replay"]
     ]
     peaks = [f"{row['peak_mb']} MB for {row['bag_seconds']:g} s of a bag" for row in record["memory"]]
