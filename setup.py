@@ -10,7 +10,7 @@ from setuptools import find_packages, setup
 NAME = "lla_fusion_ros"
 VERSION = re.search(r'__version__ = "(.+?)"', Path(NAME, "__init__.py").read_text()).group(1)
 
-# `ros2 run lla_fusion_ros <name>`; the file of each is lla_fusion_ros/ros/<name>_node.py.
+# `ros2 run lla_fusion_ros <name>`; a function of this name in lla_fusion_ros/ros/executables.py.
 EXECUTABLES = ["bag_player", "class_fusion", "crop_classifier", "perception"]
 # colcon puts executables into lib/<package>, on nobody's PATH; pip puts lla-fusion into bin by itself.
 BY_PIP = {"bdist_wheel", "editable_wheel"} & set(sys.argv)
@@ -66,7 +66,7 @@ setup(
     entry_points={
         "console_scripts": [
             f"lla-fusion = {NAME}.cli.main:main",
-            *(f"{name} = {NAME}.ros.{name}_node:main" for name in EXECUTABLES),
+            *(f"{name} = {NAME}.ros.executables:{name}" for name in EXECUTABLES),
         ],
     },
 )

@@ -8,26 +8,25 @@ from __future__ import annotations
 
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.detections import write_detections
-from lla_fusion_ros.ros.crop_classifier import MOST_FRAMES, CropClassifierNode
-from lla_fusion_ros.ros.run_node import run
+from lla_fusion_ros.ros.crop_classifier import CropClassifierNode
+from lla_fusion_ros.ros.process_life import run
 from lla_fusion_ros.stream.frame_messages import Outgoing, view_pmf
+from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
+from lla_fusion_ros.stream.perception import Perception
 
 
 class ArgmaxNode(CropClassifierNode):
     """Publishes the most probable class of every view on `fused_classes`, and forgets it."""
 
-    def build(self) -> None:
-        super().build()
+    def build(self) -> Perception:
+        perception = super().build()
         self.outputs.advertise(contract.FUSED_CLASSES, contract.DETECTIONS)
+        return perception
 
-    def work(self) -> bool:
-        if self.queue is None or self._classify is None:
-            return False
-        waiting = self.queue.ready.take(MOST_FRAMES)
-        for frame in self._classify(waiting):
-            listed = write_detections(frame.header, frame.ids, frame.bbox, view_pmf(frame), max_hypotheses=1)
-            self.outputs.publish(Outgoing(contract.FUSED_CLASSES, contract.DETECTIONS, listed))
-        return bool(waiting)
+    def publish(self, frame: FusedFrame | ViewFrame) -> None:
+        assert isinstance(frame, ViewFrame)
+        listed = write_detections(frame.header, frame.ids, frame.bbox, view_pmf(frame), max_hypotheses=1)
+        self.outputs.publish(Outgoing(contract.FUSED_CLASSES, contract.DETECTIONS, listed))
 
 
 def main(args: list[str] | None = None) -> None:

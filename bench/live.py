@@ -12,7 +12,7 @@ from bench.drive import CAMERAS, OBJECTS, RATE
 from bench.timing import Spread
 from lla_fusion_ros.demo.processes import DemoError, Processes
 
-NODES = {"plain": "bench.argmax_node", "perception": "lla_fusion_ros.ros.perception_node"}
+NODES = {"plain": "bench.argmax_node", "perception": "lla_fusion_ros.ros perception"}
 RATES = (1.0, 2.0, 4.0)
 
 

@@ -36,7 +36,7 @@ from lla_fusion_ros.types.errors import LlaFusionError
 
 BAG_SECONDS = 4.0  # played over and over; the bench's own, so that it is rendered once
 STALL = 4.0  # seconds
-NODE, LOAD = "lla_fusion_ros.ros.perception_node", "bench.soak_load_node"
+NODE, LOAD = "lla_fusion_ros.ros perception", "bench.soak_load_node"
 
 
 def lines_of(child: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:

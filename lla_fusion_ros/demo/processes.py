@@ -62,11 +62,14 @@ class Processes:
     def start(
         self, name: str, module: str, arguments: Sequence[str], piped: bool = False
     ) -> subprocess.Popen[str]:
-        """Start a node; its output goes to a log, standard output to us where `piped`."""
+        """Start a node: a module, or `lla_fusion_ros.ros NAME`.
+
+        Its output goes to a log, standard output to us where `piped`.
+        """
         log = (self.logs / f"{name}.log").open("w")
         self._files.append(log)
         child = subprocess.Popen(
-            [sys.executable, "-m", module, *arguments],
+            [sys.executable, "-m", *module.split(), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE if piped else log,
             stderr=log,

@@ -14,11 +14,11 @@ from lla_fusion_ros.images.crops import Pixels
 from lla_fusion_ros.messages.contract import FUSED_CLASSES
 from lla_fusion_ros.messages.detections import Detections, parse_detections
 from lla_fusion_ros.messages.images import parse_compressed_image, parse_image
-from lla_fusion_ros.replay.sources import Timed, ViewSource
+from lla_fusion_ros.replay.sources import bag_views, make_perception
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError
-from lla_fusion_ros.types.tally import Tally
+from lla_fusion_ros.types.settings import FusionSettings
 
 Key = tuple[str, int]  # frame_id and stamp: what names a frame
 
@@ -26,7 +26,7 @@ Key = tuple[str, int]  # frame_id and stamp: what names a frame
 class RecordedRun:
     """Views of a recorded live run in the order of its `/fused_classes`, with the pixels it was fed."""
 
-    def __init__(self, recording: Bag, fed: Bag, bundle: Bundle, tally: Tally) -> None:
+    def __init__(self, recording: Bag, fed: Bag, bundle: Bundle, settings: FusionSettings) -> None:
         self._recording = recording
         self._fed = fed
         self.live: dict[Key, Detections] = {}
@@ -37,26 +37,19 @@ class RecordedRun:
             self.live[key] = detections
             self._order.append(key)
         views: Sequence[ViewTopics] = find_cameras(recording.summary).views
-        self.cameras = tuple(camera.name for camera in views)
-        self._source = ViewSource(recording, views, bundle, StreamSettings(), tally)
+        self.perception = make_perception(bundle, views, StreamSettings(), settings)
+        self._views = bag_views(recording, views, self.perception, bundle)
         self._cameras: Sequence[CameraTopics] = find_cameras(fed.summary).cameras
 
-    def __iter__(self) -> Iterator[list[Timed]]:
+    def __iter__(self) -> Iterator[list[ViewFrame]]:
         # A recorder hears topics in any order, so the views are collected first; a demo has few of them.
         views = {
-            (timed.frame.header.frame_id, timed.frame.header.stamp): timed
-            for batch in self._source
-            for timed in batch
+            (frame.header.frame_id, frame.header.stamp): frame for batch in self._views for frame in batch
         }
         pictures = _Pictures(self._fed, self._cameras)
         for key in self._order:
-            if key in views:
-                yield [_with_pixels(views[key], pictures)]
-
-
-def _with_pixels(timed: Timed, pictures: _Pictures) -> Timed:
-    frame: ViewFrame = timed.frame
-    return Timed(timed.time, replace(frame, pixels=pictures.take(frame.camera, frame.header.stamp)))
+            if frame := views.get(key):
+                yield [replace(frame, pixels=pictures.take(frame.camera, frame.header.stamp))]
 
 
 class _Pictures:

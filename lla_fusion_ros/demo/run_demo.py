@@ -25,7 +25,6 @@ from lla_fusion_ros.lab.makebag.write import MadeBag, make_bag
 from lla_fusion_ros.replay.output_folder import Outcome, OutputFolder, Wanted
 from lla_fusion_ros.replay.replay import ReplayOptions, fuse_frames
 from lla_fusion_ros.signworld import CLASS_NAMES, Drive
-from lla_fusion_ros.types.tally import Tally
 
 DRIVE, FUSED, VIDEO, LOGS = "drive", "fused", "annotated.mp4", "logs"
 COMPARED = ("last", "vote", "mean_pmf", "log_odds", "pool")
@@ -95,10 +94,10 @@ class Demo:
         lines = {"queue_depth": "200", "input_depth": "200", "output_depth": "1000"}
         parameters = {"model": str(self._model), "cameras": names, "use_sim_time": "true", **lines}
         words = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
-        processes.start("perception", "lla_fusion_ros.ros.perception_node", ["--ros-args", *words])
+        processes.start("perception", "lla_fusion_ros.ros perception", ["--ros-args", *words])
         recorder = processes.start(
             "recorder",
-            "lla_fusion_ros.ros.recorder_node",
+            "lla_fusion_ros.ros recorder",
             [
                 "--out",
                 str(self._folder / FUSED),
@@ -139,7 +138,7 @@ class Demo:
         self._tell(f"playing the drive over DDS (domain {processes.environment['ROS_DOMAIN_ID']})")
         player = processes.start(
             "bag_player",
-            "lla_fusion_ros.ros.bag_player_node",
+            "lla_fusion_ros.ros bag_player",
             [str(self._folder / DRIVE), "--rate", str(self._rate), "--wait", "30"],
         )
         heard = time.monotonic()
@@ -167,10 +166,9 @@ class Demo:
             overwrite=True,
             title="A drive through the sign world",
         )
-        tally = Tally()
         video_path = self._folder / VIDEO
         with Bag(self._folder / FUSED) as recording, Bag(made.bag) as fed:
-            source = RecordedRun(recording, fed, bundle, tally)
+            source = RecordedRun(recording, fed, bundle, options.fusion)
             agreement = AgreementSink(source.live)
             rate = self._drive.settings.rate
             with (
@@ -179,7 +177,7 @@ class Demo:
             ):
                 sinks = [*outputs.sinks, video, agreement]
                 used = "the live nodes' views"
-                result = fuse_frames(source, bundle, options.fusion, tally, sinks, used, made.cameras)
+                result = fuse_frames(source, source.perception, sinks, used)
             outcome = outputs.finish(result, ())
             sent = made.frames
             fused = len(source.live)

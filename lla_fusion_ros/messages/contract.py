@@ -14,6 +14,16 @@ LABELS = "fused_classes/label_info"
 OOD_WARNINGS = "ood_warnings"
 NODE_DIAGNOSTICS = "/diagnostics"  # absolute, where every diagnostics tool looks
 
+# Topics of a camera, below its name: what comes in, and the type it has.
+INPUTS = {
+    "image": IMAGE,
+    "image/compressed": COMPRESSED_IMAGE,
+    "detections": DETECTIONS,
+    "views": DETECTIONS,
+    "views/embeddings": IMAGE,
+    "views/info": VISION_INFO,  # latched: which bundle the views come from
+}
+
 
 def image_topic(camera: str) -> str:
     return f"{camera}/image"
@@ -36,7 +46,6 @@ def embeddings_topic(camera: str) -> str:
 
 
 def views_info_topic(camera: str) -> str:
-    """Latched vision_msgs/VisionInfo: which bundle the views come from."""
     return f"{camera}/views/info"
 
 

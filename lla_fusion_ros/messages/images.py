@@ -23,6 +23,10 @@ class ImageMessage:
     step: int
     data: memoryview
 
+    @property
+    def nbytes(self) -> int:
+        return len(self.data)
+
     def pixels(self) -> Pixels:
         """The image, for the plain encodings without a copy; InputError names what does not fit."""
         return decode_image(self.encoding, self.height, self.width, self.step, self.is_bigendian, self.data)
@@ -35,6 +39,10 @@ class CompressedImageMessage:
     header: Header
     format: str
     data: memoryview
+
+    @property
+    def nbytes(self) -> int:
+        return len(self.data)
 
     def pixels(self) -> Pixels:
         """The decoded image; InputError names what does not fit."""

@@ -14,6 +14,7 @@ from lla_fusion_ros.types.views import Views
 # Crops that a CPU runs at once: what lies between the layers then stays near the cache, and a full queue of
 # all cameras does not claim hundreds of megabytes, of which malloc would keep a part.
 AT_ONCE = 32
+ON_CUDA_AT_ONCE = 1024  # bounds memory, costs nothing
 # oneDNN writes a program for every number of crops that it has not met, which takes longer than running it.
 EIGHT_BIT_BATCHES = (1, 2, *range(4, AT_ONCE + 1, 4))
 
@@ -44,6 +45,7 @@ class Classifier:
             if precision != "auto":
                 raise
             self.precision, ensemble = "float32", bundle.ensemble(networks)
+        self.at_once = AT_ONCE if self.device.type == "cpu" else ON_CUDA_AT_ONCE  # crops of one pass
         self._dtype = torch.float16 if self.precision == "float16" else torch.float32
         self._ensemble = ensemble.to(self.device, self._dtype)
         self._normalise = bundle.normalisation()
@@ -60,10 +62,9 @@ class Classifier:
             )
         if len(crops) == 0:
             both = np.empty((0, self.networks, self.classes + self.features), np.float32)
-        elif self.device.type != "cpu":
-            both = self._run(crops)
         else:
-            parts = [self._run_filled(crops[at : at + AT_ONCE]) for at in range(0, len(crops), AT_ONCE)]
+            starts = range(0, len(crops), self.at_once)
+            parts = [self._run_filled(crops[start : start + self.at_once]) for start in starts]
             both = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return Views(both[..., : self.classes], both[..., self.classes :])
 

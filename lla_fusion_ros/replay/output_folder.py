@@ -280,12 +280,13 @@ def _why_nothing(bag: Bag, options: ReplayOptions, result: ReplayResult) -> str:
     """The bag has cameras and tracked boxes, and still no view came out."""
     if options.start >= bag.summary.duration:
         return f"--start {options.start:g} skips the whole bag, which lasts {bag.summary.duration:.1f} s"
-    if result.frames:
-        return f"nothing of the bag was fused: {'; '.join(_losses(result)) or 'no frame lists an object'}"
-    return (
-        "nothing of the bag was fused: no image has the stamp of a detection; --set sync_tolerance=S "
-        f"pairs stamps that differ by up to S seconds (now {options.stream.sync_tolerance:g})"
-    )
+    reasons = _losses(result)
+    if not result.frames:
+        reasons.append(
+            "no image has the stamp of a detection; --set sync_tolerance=S pairs stamps that differ by up to "
+            f"S seconds (now {options.stream.sync_tolerance:g})"
+        )
+    return f"nothing of the bag was fused: {'; '.join(reasons) or 'no frame lists an object'}"
 
 
 def _losses(result: ReplayResult) -> list[str]:
@@ -295,6 +296,7 @@ def _losses(result: ReplayResult) -> list[str]:
         if name.startswith("dropped_") and count
     }
     notes = [f"not fused: {', '.join(f'{count} {reason}' for reason, count in lost.items())}"] if lost else []
+    notes += [f"camera {camera}: {hint}" for camera, hint in result.hints.items()]
     if result.interrupted:
         notes.append("interrupted: everything up to then is here")
     return notes

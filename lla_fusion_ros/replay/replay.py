@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -13,19 +12,20 @@ from typing import Literal
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import CameraTopics, ViewTopics, Wiring
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.engine.engine import FusionEngine
 from lla_fusion_ros.replay.background import ahead
 from lla_fusion_ros.replay.sinks import Sink
-from lla_fusion_ros.replay.sources import ImageSource, Timed, ViewSource
-from lla_fusion_ros.stream.fuse import FuseStage
+from lla_fusion_ros.replay.sources import bag_views, make_perception
+from lla_fusion_ros.stream.frames import ViewFrame
+from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import BagError
 from lla_fusion_ros.types.settings import FusionSettings
-from lla_fusion_ros.types.tally import Tally
 
 Input = Literal["auto", "images", "views"]
-# Batches the classifier may be ahead of the fusion: it keeps both cores busy and few images in memory.
-_BATCHES_AHEAD = 2
+# Batches the classifier may be ahead of the fusion: it keeps all cores busy and few images in memory.
+_BATCHES_AHEAD = 1
+# Share of the detections that may find no image before it is worth a word.
+_ACCIDENTS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,7 @@ class ReplayResult:
         seconds: wall time of the run, without loading the model.
         recorded: seconds of recording that were fused.
         counts: the counters of all cameras; those that begin with `dropped_` are losses.
+        hints: by camera, why messages found no partner, where some were lost to that.
         used: "images" or "views".
         interrupted: the user stopped it; everything written so far is complete.
     """
@@ -66,6 +67,7 @@ class ReplayResult:
     seconds: float
     recorded: float
     counts: Counter[str]
+    hints: dict[str, str]
     used: str
     cameras: tuple[str, ...]
     interrupted: bool
@@ -82,29 +84,6 @@ def choose_input(wiring: Wiring, use: Input) -> Sequence[CameraTopics] | Sequenc
     raise BagError(f"the bag cannot be fused: {reason}")
 
 
-def open_source(
-    bag: Bag,
-    cameras: Sequence[CameraTopics] | Sequence[ViewTopics],
-    bundle: Bundle,
-    options: ReplayOptions,
-    tally: Tally,
-) -> Iterable[list[Timed]]:
-    """Frames of views; the networks are loaded only where images have to be classified."""
-    start = bag.summary.start + int(options.start * 1e9) if options.start else 0
-    views = [camera for camera in cameras if isinstance(camera, ViewTopics)]
-    if views:
-        return ViewSource(bag, views, bundle, options.stream, tally, start)
-    from lla_fusion_ros.networks.classifier import Classifier
-    from lla_fusion_ros.stream.classify import ClassifyStage
-
-    classifier = Classifier(bundle, options.device, options.precision)
-    classifier.warm_up()
-    stage = ClassifyStage(classifier, bundle.input_size, bundle.crop_margin, options.stream, tally)
-    named = [camera for camera in cameras if isinstance(camera, CameraTopics)]
-    workers = len(os.sched_getaffinity(0)) if classifier.device.type == "cpu" else 1
-    return ImageSource(bag, named, stage, options.stream, tally, options.time_offsets, start, workers)
-
-
 def replay(
     bag: Bag,
     wiring: Wiring,
@@ -115,25 +94,29 @@ def replay(
 ) -> ReplayResult:
     """Fuse a bag; `progress` hears the recorder's time and the number of views since the last call."""
     cameras = choose_input(wiring, options.use)
-    tally = Tally()
-    source = open_source(bag, cameras, bundle, options, tally)
+    perception = make_perception(
+        bundle,
+        cameras,
+        options.stream,
+        options.fusion,
+        options.device,
+        options.precision,
+        options.time_offsets,
+    )
+    start = bag.summary.start + int(options.start * 1e9) if options.start else 0
+    source = bag_views(bag, cameras, perception, bundle, start)
     used = "views" if isinstance(cameras[0], ViewTopics) else "images"
-    names = tuple(camera.name for camera in cameras)
-    return fuse_frames(source, bundle, options.fusion, tally, sinks, used, names, progress)
+    return fuse_frames(source, perception, sinks, used, progress)
 
 
 def fuse_frames(
-    source: Iterable[list[Timed]],
-    bundle: Bundle,
-    settings: FusionSettings,
-    tally: Tally,
+    source: Iterable[list[ViewFrame]],
+    perception: Perception,
     sinks: Sequence[Sink],
     used: str,
-    cameras: tuple[str, ...],
     progress: Callable[[int, int], None] | None = None,
 ) -> ReplayResult:
     """Fuse frames in order and hand every fused one to the sinks; the source works ahead in a thread."""
-    fuse = FuseStage(FusionEngine(bundle, settings), tally)
     first: int | None = None
     last = 0
     frames = views = 0
@@ -143,17 +126,17 @@ def fuse_frames(
         with closing(ahead(source, _BATCHES_AHEAD)) as batches:  # type: ignore[type-var]
             for batch in batches:
                 done = 0
-                for moment, frame in batch:
-                    for fused in fuse([frame]):
-                        for sink in sinks:
-                            sink.take(moment, fused)
-                        frames += 1
-                        done += len(fused.result.kept)
-                    first = moment if first is None else first
-                    last = moment
+                for fused in perception.fuse(batch):
+                    for sink in sinks:
+                        sink.take(fused.frame.completed, fused)
+                    frames += 1
+                    done += len(fused.result.kept)
                 views += done
-                if progress is not None and batch:
-                    progress(last, done)
+                if batch:
+                    first = batch[0].completed if first is None else first
+                    last = batch[-1].completed
+                    if progress is not None:
+                        progress(last, done)
     except KeyboardInterrupt:
         interrupted = True
     return ReplayResult(
@@ -161,8 +144,20 @@ def fuse_frames(
         views=views,
         seconds=time.monotonic() - began,
         recorded=(last - first) / 1e9 if first is not None else 0.0,
-        counts=tally.total(),
+        counts=perception.tally.total(),
+        hints=_hints(perception),
         used=used,
-        cameras=cameras,
+        cameras=perception.cameras,
         interrupted=interrupted,
     )
+
+
+def _hints(perception: Perception) -> dict[str, str]:
+    """Why messages found no partner, by camera, where that is more than an accident."""
+    queue, hints = perception.queue, {}
+    unpaired = {name for name in queue.losses.values() if name.startswith("dropped_")}
+    for camera in perception.cameras:
+        counts = perception.tally.of(camera)
+        if sum(counts[name] for name in unpaired) > _ACCIDENTS * counts["detections"]:
+            hints[camera] = queue.hint(camera)
+    return {camera: hint for camera, hint in hints.items() if hint}

@@ -2,72 +2,99 @@
 
 from __future__ import annotations
 
+import array
+
+import torch
+from sensor_msgs.msg import Image
+
 from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.images.crops import Pixels
 from lla_fusion_ros.messages import contract
+from lla_fusion_ros.messages.images import ImageMessage
 from lla_fusion_ros.networks.classifier import Classifier
-from lla_fusion_ros.ros.camera_inputs import CameraInputs
-from lla_fusion_ros.ros.device import free_device, make_classifier
 from lla_fusion_ros.ros.managed_node import ManagedNode
-from lla_fusion_ros.ros.model import load_model
 from lla_fusion_ros.ros.node_settings import NetworkSettings, NodeSettings
 from lla_fusion_ros.ros.subscriptions import Inputs
+from lla_fusion_ros.stream.classify import Fallback
 from lla_fusion_ros.stream.frame_messages import bundle_message, view_messages
 from lla_fusion_ros.stream.frames import ViewFrame
-from lla_fusion_ros.stream.queues import FrameQueue
+from lla_fusion_ros.stream.perception import Perception
+from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.settings import FusionSettings
+
+WARM_UP_CROPS = 16
+TRANSPORTS = {"auto": ("image", "image/compressed"), "raw": ("image",), "compressed": ("image/compressed",)}
 
 
 class ImageNode(ManagedNode):
-    """A managed node whose core begins with images and tracked boxes."""
+    """A managed node whose core begins with images and tracked boxes.
 
-    queue: FrameQueue | None = None
-    _camera_inputs: CameraInputs | None = None
+    With the transport `auto` both image topics of a camera are heard until one of them speaks.
+    """
 
-    def load(self) -> tuple[Bundle, Classifier]:
-        """The model and its networks; advertises the topics of views and annotated images."""
-        own, networks = self.parameters.of(NodeSettings), self.parameters.of(NetworkSettings)
-        bundle = load_model(own.model, self.get_logger())
-        classifier = make_classifier(bundle, networks, self.get_logger())
-        self.about = {
-            "device": str(classifier.device),
-            "precision": classifier.precision,
-            "model": own.model,
-            "model hash": bundle.hash,
-        }
+    def make_perception(self, bundle: Bundle, fusion: FusionSettings | None) -> Perception:
+        """Networks on their device; advertises the topics of views and annotated images."""
+        classifier = self._make_classifier(bundle)
         stamp = self.get_clock().now().nanoseconds
         for camera in self.parameters.cameras:
             self.outputs.latch(bundle_message(camera, bundle, stamp))
             self.outputs.advertise(contract.views_topic(camera), contract.DETECTIONS)
             self.outputs.advertise(contract.embeddings_topic(camera), contract.IMAGE)
             self.outputs.advertise(contract.annotated_topic(camera), contract.IMAGE)
-        return bundle, classifier
+        return Perception(
+            bundle,
+            classifier,
+            self.parameters.cameras,
+            self.parameters.of(StreamSettings),
+            fusion,
+            self.parameters.time_offsets,
+            cv_bridge_fallback(),
+            self.tally,
+            self.guard,
+        )
+
+    def _make_classifier(self, bundle: Bundle) -> Classifier:
+        settings = self.parameters.of(NetworkSettings)
+        torch.set_num_threads(settings.threads)
+        classifier = Classifier(bundle, settings.device, settings.precision)
+        if settings.device == "auto" and classifier.device.type == "cpu":
+            self.get_logger().warning("no CUDA device found: the networks run on the CPU")
+        classifier.warm_up(WARM_UP_CROPS)
+        self.get_logger().info(f"networks ready on {classifier.device}, {classifier.precision}")
+        self.about |= {"device": str(classifier.device), "precision": classifier.precision}
+        return classifier
 
     def free(self) -> None:
-        self.queue = None
-        free_device()
+        super().free()
+        if torch.cuda.is_available():  # give cached device memory back
+            torch.cuda.empty_cache()
 
     def subscribe(self, inputs: Inputs) -> None:
-        assert self.queue is not None
-        transport = self.parameters.of(NetworkSettings).image_transport
-        self._camera_inputs = CameraInputs(self, inputs, self.queue, self.parameters.cameras, transport)
+        self._chosen: dict[str, str] = {}
+        for camera in self.parameters.cameras:
+            self._subscribe_images(inputs, camera)
+            self.listen(inputs, camera, "detections")
+
+    def _subscribe_images(self, inputs: Inputs, camera: str) -> None:
+        for topic in TRANSPORTS[self.parameters.of(NetworkSettings).image_transport]:
+            self.listen(inputs, camera, topic)
+
+    def receive(self, camera: str, topic: str, raw: bytes, received: int | None = None) -> None:
+        if topic in TRANSPORTS["auto"] and self._chosen.get(camera) != topic:
+            self._chosen[camera] = topic
+            for other in TRANSPORTS["auto"]:
+                if other != topic and self.inputs is not None:
+                    self.inputs.unsubscribe(f"{camera}/{other}")
+        super().receive(camera, topic, raw, received)
 
     def look(self, inputs: Inputs, silent: frozenset[str]) -> None:
+        """A camera whose publisher is gone may come back by the other transport."""
         super().look(inputs, silent)
-        if self._camera_inputs is not None:
-            self._camera_inputs.listen_again(silent)
-        if self.queue is not None:
-            self.queue.expire()
-
-    def describe(self) -> dict[str, str]:
-        waiting = 0 if self.queue is None else len(self.queue.ready)
-        return {**self.about, "waiting frames": str(waiting)}
-
-    def waiting(self, camera: str) -> dict[str, int]:
-        return {} if self.queue is None else self.queue.waiting(camera)
-
-    def hints(self) -> dict[str, str]:
-        if self.queue is None:
-            return {}
-        return {camera: self.queue.hint(camera) for camera in self.parameters.cameras}
+        for camera in silent & self._chosen.keys():
+            if not inputs.has_publisher(f"{camera}/{self._chosen[camera]}"):
+                del self._chosen[camera]
+                self._subscribe_images(inputs, camera)
 
     def publish_views(self, frame: ViewFrame) -> None:
         for message in view_messages(frame, self.parameters.of(NodeSettings).max_hypotheses):
@@ -81,3 +108,29 @@ class ImageNode(ManagedNode):
     def wants_annotated(self, camera: str) -> bool:
         """Whether anybody looks at the annotated images of a camera."""
         return self.outputs.wanted(contract.annotated_topic(camera))
+
+
+def cv_bridge_fallback() -> Fallback | None:
+    """Decodes images of encodings that the package does not know itself; None where there is no cv_bridge of
+    ROS 2 (the PyPI package of that name is ROS 1's)."""
+    try:
+        from cv_bridge import CvBridge, CvBridgeError
+    except ImportError:
+        return None
+    bridge = CvBridge()
+
+    def decode(message: ImageMessage) -> Pixels:
+        image = Image(
+            height=message.height,
+            width=message.width,
+            encoding=message.encoding,
+            is_bigendian=int(message.is_bigendian),
+            step=message.step,
+            data=array.array("B", message.data),
+        )
+        try:
+            return Pixels(bridge.imgmsg_to_cv2(image, "bgr8"), "bgr")
+        except (CvBridgeError, ValueError, TypeError) as error:
+            raise InputError(f"cv_bridge cannot decode encoding '{message.encoding[:40]}': {error}") from None
+
+    return decode

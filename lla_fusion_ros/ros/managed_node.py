@@ -1,11 +1,12 @@
-"""What the three nodes share: lifecycle, parameters, worker thread, diagnostics, reset."""
+"""What the three nodes share around a Perception: lifecycle, parameters, worker, diagnostics, reset."""
 
 from __future__ import annotations
 
 import time
 import traceback
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -14,22 +15,35 @@ from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from std_srvs.srv import Trigger
 
+from lla_fusion_ros.bundle import Bundle, load_bundle
+from lla_fusion_ros.bundle.resources import shipped_models
+from lla_fusion_ros.engine.tracks import TrackKey
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.status import write_diagnostics
 from lla_fusion_ros.ros.node_settings import NodeSettings
 from lla_fusion_ros.ros.parameters import Parameters
-from lla_fusion_ros.ros.publishers import Outputs
+from lla_fusion_ros.ros.publishers import TYPES, FusedOutput, Outputs
 from lla_fusion_ros.ros.subscriptions import Inputs
 from lla_fusion_ros.ros.worker import Worker
+from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.guard import Guard
 from lla_fusion_ros.stream.health import Health
-from lla_fusion_ros.types.errors import LlaFusionError
+from lla_fusion_ros.stream.perception import Perception
+from lla_fusion_ros.types.errors import InputError, LlaFusionError
 from lla_fusion_ros.types.tally import Tally
 
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 LOOK_EVERY = 0.25  # seconds between looks at silent cameras and QoS
 REPORT_EVERY = 1.0
+SIGNS_OF_LIFE = ("image", "image/compressed", "views")  # without these a camera counts as silent
+LOST = {  # what the tally calls messages that DDS lost, by topic
+    "image": "images_lost",
+    "image/compressed": "images_lost",
+    "detections": "detections_lost",
+    "views": "views_lost",
+    "views/embeddings": "embeddings_lost",
+}
 
 
 class ManagedNode(LifecycleNode):
@@ -42,10 +56,11 @@ class ManagedNode(LifecycleNode):
         """`options` are those of a Node, such as parameter_overrides."""
         super().__init__(kind, **options)
         self._core_lock = Lock()  # the worker holds it for a batch; changes of the core need it
-        self._configured = False
+        self.perception: Perception | None = None  # while a model is loaded
+        self.fused_output: FusedOutput | None = None
         self._problem = ""
         self._worker: Worker | None = None
-        self._inputs: Inputs | None = None
+        self.inputs: Inputs | None = None
         self._health: Health | None = None
         self._silent: frozenset[str] = frozenset()
         self._next_report = 0.0
@@ -54,7 +69,7 @@ class ManagedNode(LifecycleNode):
         self.tally = Tally()
         self.guard = Guard(self.tally, self.on_frame_error)
         self.about: dict[str, str] = {}  # the model and its device, for /diagnostics
-        self.parameters = Parameters(self, kind, self._apply, lambda: self._configured)
+        self.parameters = Parameters(self, kind, self._apply, lambda: self.perception is not None)
         self.outputs = Outputs(self, self.parameters.of(NodeSettings).output_depth)
         self._diagnostics = self.create_publisher(DiagnosticArray, contract.NODE_DIAGNOSTICS, 10)
         self.create_service(Trigger, "~/reset", self._on_reset)
@@ -63,52 +78,29 @@ class ManagedNode(LifecycleNode):
 
     # What a node fills in.
     @abstractmethod
-    def build(self) -> None:
-        """Load the model and make the core and the outputs; LlaFusionError refuses."""
-
-    @abstractmethod
-    def free(self) -> None:
-        """Let go of the core."""
+    def build(self) -> Perception:
+        """Load the model, advertise the outputs, make the core; LlaFusionError refuses."""
 
     @abstractmethod
     def subscribe(self, inputs: Inputs) -> None:
-        """Subscribe to the inputs of all cameras."""
+        """Listen to the inputs of all cameras."""
 
     @abstractmethod
-    def work(self) -> bool:
-        """Do one batch of what waits and publish it; False where nothing waits."""
+    def publish(self, frame: FusedFrame | ViewFrame) -> None:
+        """Send what the core made of a frame."""
 
-    @abstractmethod
-    def prepare(self, settings: Sequence[Any]) -> Callable[[], None]:
-        """Try changed settings out while the worker goes on; LlaFusionError refuses them.
+    def step(self, perception: Perception) -> Sequence[FusedFrame | ViewFrame]:
+        """Work on frames that wait."""
+        return perception.step()
 
-        What it returns takes them over, between two batches, and must neither fail nor take long.
-        """
-
-    @abstractmethod
-    def reset(self) -> None:
-        """Forget all tracks and all that waits."""
-
-    @abstractmethod
-    def describe(self) -> dict[str, str]:
-        """What `/diagnostics` should say about the core."""
-
-    @abstractmethod
-    def waiting(self, camera: str) -> dict[str, int]:
-        """How much of a camera waits for what."""
-
-    def troubles(self) -> dict[str, str]:
-        """What is wrong, by camera."""
-        return {}
-
-    def hints(self) -> dict[str, str]:
-        """Why messages of a camera may find no partner, where that is known."""
-        return {}
+    def free(self) -> None:
+        """Let go of the core."""
+        self.perception, self.fused_output = None, None
 
     # Lifecycle.
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         try:
-            self.build()
+            self.perception = self.build()
         except Exception as error:  # rclpy would swallow it without a word
             if not self.context.ok():  # a signal has ended ROS in the middle of it
                 self._tear_down()
@@ -119,7 +111,6 @@ class ManagedNode(LifecycleNode):
             self.get_logger().fatal(self._problem)
             self._tear_down()
             return FAILURE
-        self._configured = True
         cameras = self.parameters.cameras
         silent_after = self.parameters.of(NodeSettings).silent_after
         name = self.get_fully_qualified_name().lstrip("/")
@@ -129,10 +120,10 @@ class ManagedNode(LifecycleNode):
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         result = super().on_activate(state)
         settings = self.parameters.of(NodeSettings)
-        self._inputs = Inputs(self, settings.input_reliability, settings.input_depth)
-        self._worker = Worker(self._work_under_lock, self._on_worker_error)
+        self.inputs = Inputs(self, settings.input_reliability, settings.input_depth)
+        self._worker = Worker(self._work, self._on_worker_error)
         self._worker.start()
-        self.subscribe(self._inputs)
+        self.subscribe(self.inputs)
         return result
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -158,21 +149,43 @@ class ManagedNode(LifecycleNode):
         """End the worker before the interpreter goes."""
         self._stop()
 
-    # For the nodes' callbacks.
-    def wake(self) -> None:
-        """Frames wait."""
-        if self._worker is not None:
+    # For the nodes.
+    def load_bundle(self) -> Bundle:
+        """The model that the parameters name."""
+        name = self.parameters.of(NodeSettings).model
+        if not name:
+            raise InputError(
+                "parameter 'model' is not set: give the path of a model file, or the name of one that ships: "
+                + ", ".join(shipped_models())
+            )
+        bundle = load_bundle(name)
+        parts = f"{bundle.networks} networks, {bundle.classes} classes, sha256 {bundle.hash[:12]}"
+        self.get_logger().info(f"model {bundle.source}: {parts}")
+        self.about = {"model": name, "model hash": bundle.hash}
+        return bundle
+
+    def listen(self, inputs: Inputs, camera: str, topic: str) -> None:
+        """Receive a topic below a camera's name."""
+        lost = partial(self._count_lost, camera, LOST[topic])
+        kind = TYPES[contract.INPUTS[topic]]
+        inputs.subscribe(kind, f"{camera}/{topic}", partial(self.receive, camera, topic), lost)
+
+    def receive(self, camera: str, topic: str, raw: bytes, received: int | None = None) -> None:
+        """A message came; `received` is when the middleware got it."""
+        if self._health is not None and topic in SIGNS_OF_LIFE:
+            self._health.hear(camera, time.monotonic())
+        if self.perception is None or self._worker is None:
+            return
+        if self.perception.offer(camera, topic, raw, received=received):
             self._worker.wake()
 
-    def hear(self, camera: str) -> None:
-        """A message of this camera came."""
-        if self._health is not None:
-            self._health.hear(camera, time.monotonic())
-
-    def finish(self, stamp: int, work: float) -> None:
-        """A frame of this stamp is out, after so many seconds of work."""
-        if self._health is not None:
-            self._health.finish((self.get_clock().now().nanoseconds - stamp) / 1e9, work)
+    def troubles(self) -> dict[str, str]:
+        """What is wrong, by camera."""
+        foreign = {} if self.perception is None else self.perception.foreign
+        return {
+            camera: f"its views come from bundle {theirs[:12]}, not from this node's; they are refused"
+            for camera, theirs in foreign.items()
+        }
 
     def tell_once(self, key: str, message: str) -> None:
         """Warn, but of the same thing only once."""
@@ -183,6 +196,8 @@ class ManagedNode(LifecycleNode):
     def look(self, inputs: Inputs, silent: frozenset[str]) -> None:
         """Called a few times a second while active."""
         inputs.adapt()
+        if self.perception is not None:
+            self.perception.queue.expire()
         self.crowded = inputs.crowded()
         for topic, nodes in self.crowded.items():
             self.tell_once(
@@ -190,9 +205,9 @@ class ManagedNode(LifecycleNode):
             )
 
     def _stop(self) -> None:
-        if self._inputs is not None:
-            self._inputs.close()
-            self._inputs = None
+        if self.inputs is not None:
+            self.inputs.close()
+            self.inputs = None
         if self._worker is not None:
             self._worker.stop()
             self._worker = None
@@ -201,12 +216,23 @@ class ManagedNode(LifecycleNode):
         self._stop()
         self.outputs.close()
         self.free()
-        self._configured = False
         self._health = None
 
-    def _work_under_lock(self) -> bool:
+    def _work(self) -> bool:
+        """One batch of what waits; False where nothing does."""
         with self._core_lock:
-            return self.work()
+            perception = self.perception
+            if perception is None or not perception.queue.ready:
+                return False
+            begun = time.monotonic()
+            frames = self.step(perception)
+            self.guard.publish(self.publish, frames)
+            spent = time.monotonic() - begun
+            for frame in frames:
+                late = (self.get_clock().now().nanoseconds - frame.header.stamp) / 1e9
+                if self._health is not None:
+                    self._health.finish(late, spent / len(frames))
+            return True
 
     def _on_worker_error(self, error: Exception) -> None:
         if not self.context.ok():  # a signal has ended ROS under the worker's feet; `stop` is on its way
@@ -222,36 +248,48 @@ class ManagedNode(LifecycleNode):
         self.tell_once(type(error).__name__, f"frames were lost to an internal error:\n{trace}")
 
     def _apply(self, settings: Sequence[Any]) -> None:
-        if self._configured:
-            take_over = self.prepare(settings)
+        if self.perception is not None:
+            take_over = self.perception.prepare(settings)  # while the worker goes on
             with self._core_lock:
-                take_over()
+                self._forget(take_over())
 
     def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        if self._configured:
+        if self.perception is not None:
             with self._core_lock:
-                self.reset()
+                self._forget(self.perception.reset())
         response.success, response.message = True, "all tracks forgotten"
         return response
+
+    def _forget(self, warned: Sequence[TrackKey]) -> None:
+        if self.fused_output is not None:
+            self.fused_output.clear(warned)
+
+    def _count_lost(self, camera: str, reason: str, count: int) -> None:
+        self.tally.drop(camera, {reason: count})
 
     def _look(self) -> None:
         if self._health is None:
             return
         now = time.monotonic()
         silent = self._health.silent(now)
-        if self._inputs is not None:
-            self.look(self._inputs, silent)
+        if self.inputs is not None:
+            self.look(self.inputs, silent)
         if now >= self._next_report or silent != self._silent:
             self._silent = silent
             self._next_report = now + REPORT_EVERY - LOOK_EVERY / 2
             self._report(now)
 
     def _report(self, now: float) -> None:
-        assert self._health is not None
-        values = {"state": self._state_machine.current_state[1], **self.describe()}
+        assert self._health is not None and self.perception is not None
+        queue, engine, cameras = self.perception.queue, self.perception.engine, self.parameters.cameras
+        values = {"state": self._state_machine.current_state[1], **self.about}
+        values["waiting frames"] = str(len(queue.ready))
+        if engine is not None:
+            values |= {"fuser": engine.fuser.name, "tracks": str(engine.tracks)}
         if self.crowded:
             values["two publishers on"] = ", ".join(self.crowded)
-        waiting = {camera: self.waiting(camera) for camera in self.parameters.cameras}
-        statuses = self._health.report(now, values, self.troubles(), waiting, self.hints())
+        waiting = {camera: queue.waiting(camera) for camera in cameras}
+        hints = {camera: queue.hint(camera) for camera in cameras}
+        statuses = self._health.report(now, values, self.troubles(), waiting, hints)
         stamp = self.get_clock().now().nanoseconds
         self._diagnostics.publish(write_diagnostics(Header(stamp, ""), statuses))

@@ -1,20 +1,30 @@
-"""Publishers by topic, fed with ready CDR bytes."""
+"""What a node publishes: ready CDR bytes by topic, and the fused side with what the log should say."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
-from sensor_msgs.msg import Image
+from sensor_msgs.msg import CompressedImage, Image
 from vision_msgs.msg import Detection2DArray, LabelInfo, VisionInfo
 
+from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.engine.tracks import TrackKey
 from lla_fusion_ros.messages import contract
-from lla_fusion_ros.stream.frame_messages import Outgoing
+from lla_fusion_ros.ros.node_settings import NodeSettings
+from lla_fusion_ros.stream.frame_messages import Outgoing, cleared_message, fused_messages, label_message
+from lla_fusion_ros.stream.frames import FusedFrame
 
+if TYPE_CHECKING:
+    from lla_fusion_ros.ros.managed_node import ManagedNode
+
+SAY_AGAIN = 10.0  # seconds between log lines about clock jumps
 TYPES = {
     contract.IMAGE: Image,
+    contract.COMPRESSED_IMAGE: CompressedImage,
     contract.DETECTIONS: Detection2DArray,
     contract.LABEL_INFO: LabelInfo,
     contract.VISION_INFO: VisionInfo,
@@ -54,3 +64,33 @@ class Outputs:
         for publisher in self._publishers.values():
             self._node.destroy_lifecycle_publisher(publisher)
         self._publishers.clear()
+
+
+class FusedOutput:
+    """Publishes fused frames of one bundle: labels, fused classes, warnings."""
+
+    def __init__(self, node: ManagedNode, bundle: Bundle) -> None:
+        self._node = node
+        self.class_names = bundle.class_names
+        node.outputs.advertise(contract.FUSED_CLASSES, contract.DETECTIONS)
+        node.outputs.advertise(contract.OOD_WARNINGS, contract.DIAGNOSTICS)
+        # last: who hears the labels finds the rest there
+        node.outputs.latch(label_message(bundle.class_names, node.get_clock().now().nanoseconds))
+
+    def publish(self, fused: FusedFrame) -> None:
+        limit = self._node.parameters.of(NodeSettings).max_hypotheses
+        for message in fused_messages(fused, self.class_names, limit):
+            self._node.outputs.publish(message)
+        if fused.result.jumped and not self._node.crowded:  # which has been said, and explains it
+            self._node.get_logger().warning(
+                f"camera {fused.camera}: the clock jumped back, all tracks were cleared; "
+                f"/diagnostics counts further jumps",
+                throttle_duration_sec=SAY_AGAIN,
+            )
+        for note in fused.result.notes:
+            self._node.tell_once(note, note)
+
+    def clear(self, cleared: Sequence[TrackKey]) -> None:
+        """Tracks were forgotten between frames; these were warned of."""
+        if cleared:
+            self._node.outputs.publish(cleared_message(cleared, self._node.get_clock().now().nanoseconds))

@@ -1,9 +1,14 @@
-"""Frames with boxes in, views out: the crops of all waiting frames go through the networks together."""
+"""Frames with boxes in, views out: the crops of all waiting frames go through the networks together.
+
+How many frames are worked on together is decided here; how many crops a device then takes at once, and how
+they are filled up, is the classifier's matter.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,19 +16,20 @@ from lla_fusion_ros.engine.tracks import LONGEST_ID
 from lla_fusion_ros.images.crops import Pixels, check_boxes, cut_crops, shows_something
 from lla_fusion_ros.messages.detections import Detections
 from lla_fusion_ros.messages.images import ImageMessage
-from lla_fusion_ros.networks.classifier import AT_ONCE, Classifier
 from lla_fusion_ros.stream.frames import CameraFrame, ViewFrame
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.tally import Tally
-from lla_fusion_ros.types.views import Views
+
+if TYPE_CHECKING:
+    from lla_fusion_ros.networks.classifier import Classifier
 
 # Decodes an image whose encoding the package does not know itself (a node plugs cv_bridge in).
 Fallback = Callable[[ImageMessage], Pixels]
-# More crops than this go through in several batches: bounds memory, costs nothing.
-LARGEST_BATCH = 1024
-# With a helper: the networks begin as soon as so many crops are cut, while it decodes the next images.
-BATCH_WITH_HELPER = 2 * AT_ONCE
+# Frames of one step; more wait for the next, so that what is done gets out.
+FRAMES_AT_ONCE = 64
+# Frames of one step for each worker: enough to fill the networks, few enough to hold their images.
+FRAMES_OF_A_WORKER = 8
 # A frame, its pixels, the detections that can be used, their crops.
 Prepared = tuple[CameraFrame, Pixels, Detections, np.ndarray]
 
@@ -32,7 +38,9 @@ class ClassifyStage:
     """Decode, check, crop, classify. What cannot be used is counted and left out; nothing else is raised.
 
     Args:
-        helper: decode and crop in a thread of its own, so that a second core works while the networks run.
+        workers: threads that each decode and classify frames of their own, for a replay, which may take all
+            cores. With 0 the caller's thread runs the networks, on as many cores as torch is told, and a
+            second one decodes ahead.
     """
 
     def __init__(
@@ -43,7 +51,7 @@ class ClassifyStage:
         settings: StreamSettings,
         tally: Tally,
         fallback: Fallback | None = None,
-        helper: bool = False,
+        workers: int = 0,
     ) -> None:
         self.settings = settings
         self._classifier = classifier
@@ -51,25 +59,36 @@ class ClassifyStage:
         self._margin = margin
         self._tally = tally
         self._fallback = fallback
-        self._helper = ThreadPoolExecutor(1, "decode") if helper else None
+        self._workers = workers
+        self.frames_at_once = FRAMES_OF_A_WORKER * workers or FRAMES_AT_ONCE
+        self._pool = ThreadPoolExecutor(max(workers, 1), "classify", _one_torch_thread if workers else None)
 
     def __call__(self, frames: Sequence[CameraFrame]) -> list[ViewFrame]:
         """One ViewFrame for each frame whose image could be decoded, in the same order."""
-        result = [view for batch in self._batches(frames) for view in self._classified(batch)]
+        if self._workers:
+            starts = range(0, len(frames), FRAMES_OF_A_WORKER)
+            batches = [frames[start : start + FRAMES_OF_A_WORKER] for start in starts]
+            done: Iterable[list[ViewFrame]] = self._pool.map(self._prepare_and_classify, batches)
+        else:
+            done = map(self._classified, self._prepared_ahead(frames))
+        result = [view for batch in done for view in batch]
         for view in result:
             self._tally.add(view.camera, "frames")
             self._tally.add(view.camera, "crops", len(view.ids))
         return result
 
-    def _batches(self, frames: Sequence[CameraFrame]) -> Iterator[list[Prepared]]:
-        """What goes through the networks together: all, or what a helper has ready."""
-        if self._helper is None or len(frames) == 1:
+    def _prepare_and_classify(self, frames: Sequence[CameraFrame]) -> list[ViewFrame]:
+        return self._classified(_usable(map(self._prepare, frames)))
+
+    def _prepared_ahead(self, frames: Sequence[CameraFrame]) -> Iterator[list[Prepared]]:
+        """What goes through the networks together: all, or what is ready as soon as it fills them twice."""
+        if len(frames) == 1:
             yield _usable(map(self._prepare, frames))
             return
         batch: list[Prepared] = []
-        for part in self._helper.map(self._prepare, frames):
+        for part in self._pool.map(self._prepare, frames):
             batch += _usable([part])
-            if sum(len(crops) for _, _, _, crops in batch) >= BATCH_WITH_HELPER:
+            if sum(len(crops) for _, _, _, crops in batch) >= 2 * self._classifier.at_once:
                 yield batch
                 batch = []
         yield batch
@@ -77,28 +96,16 @@ class ClassifyStage:
     def _classified(self, prepared: list[Prepared]) -> list[ViewFrame]:
         if not prepared:
             return []
-        views = self._classify(np.concatenate([crops for _, _, _, crops in prepared]))
+        views = self._classifier(np.concatenate([crops for _, _, _, crops in prepared]))
         result = []
         start = 0
-        for frame, pixels, detections, own in prepared:
-            rows = slice(start, start + len(own))
+        for frame, pixels, found, own in prepared:
+            rows = views.take(slice(start, start + len(own)))
             start += len(own)
             result.append(
-                ViewFrame(
-                    frame.camera, frame.header, detections.ids, detections.bbox, views.take(rows), pixels
-                )
+                ViewFrame(frame.camera, frame.header, found.ids, found.bbox, rows, pixels, frame.completed)
             )
         return result
-
-    def _classify(self, crops: np.ndarray) -> Views:
-        if len(crops) <= LARGEST_BATCH:
-            return self._classifier(crops)
-        parts = [
-            self._classifier(crops[at : at + LARGEST_BATCH]) for at in range(0, len(crops), LARGEST_BATCH)
-        ]
-        return Views(
-            np.concatenate([part.logits for part in parts]), np.concatenate([part.features for part in parts])
-        )
 
     def _prepare(self, frame: CameraFrame) -> Prepared | None:
         try:
@@ -149,3 +156,10 @@ class ClassifyStage:
 
 def _usable(parts: Iterable[Prepared | None]) -> list[Prepared]:
     return [part for part in parts if part is not None]
+
+
+def _one_torch_thread() -> None:
+    """Workers run side by side, so each needs one core; torch's own threads would fight over them."""
+    import torch
+
+    torch.set_num_threads(1)

@@ -16,11 +16,16 @@ from lla_fusion_ros.types.views import Views
 
 @dataclass(frozen=True, slots=True)
 class CameraFrame:
-    """An image and the tracked boxes in it; nothing decoded yet. The image's header names the frame."""
+    """An image and the tracked boxes in it; nothing decoded yet. The image's header names the frame.
+
+    Attributes:
+        completed: when its second message came, in nanoseconds of the clock that `offer` was given.
+    """
 
     camera: str
     image: ImageMessage | CompressedImageMessage
     detections: Detections
+    completed: int = 0
 
     @property
     def header(self) -> Header:
@@ -36,6 +41,7 @@ class ViewFrame:
         bbox: x, y, theta, size_x, size_y as they came.     [views, 5]
         views: logits and features.                         [views, networks, ...]
         pixels: the decoded image, for annotation; None where the views came over the wire.
+        completed: as of a CameraFrame.
     """
 
     camera: str
@@ -44,6 +50,7 @@ class ViewFrame:
     bbox: np.ndarray
     views: Views
     pixels: Pixels | None = None
+    completed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +59,11 @@ class FusedFrame:
 
     frame: ViewFrame
     result: FrameResult
+
+    @property
+    def camera(self) -> str:
+        return self.frame.camera
+
+    @property
+    def header(self) -> Header:
+        return self.frame.header

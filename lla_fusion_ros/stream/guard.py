@@ -10,7 +10,7 @@ from lla_fusion_ros.types.tally import Tally
 
 Frame = TypeVar("Frame", CameraFrame, ViewFrame)
 Done = TypeVar("Done")
-Ready = TypeVar("Ready", ViewFrame, FusedFrame)
+Ready = FusedFrame | ViewFrame
 Tell = Callable[[Exception], None]
 
 
@@ -51,6 +51,5 @@ class Guard:
             try:
                 send(frame)
             except Exception as error:
-                camera = frame.frame.camera if isinstance(frame, FusedFrame) else frame.camera
-                self._tally.drop(camera, {"not_published": 1})
+                self._tally.drop(frame.camera, {"not_published": 1})
                 self._tell(error)

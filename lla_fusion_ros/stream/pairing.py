@@ -126,9 +126,11 @@ class StampMatcher(Generic[First, Second]):
         self._leave_second(self._second.expire(now, self.limits.wait))
 
     def finish(self) -> None:
-        """Nothing comes any more: what waits is lost."""
+        """Nothing comes any more: what waits is lost. The misfits before that tell more than the end does."""
+        before = self.misfit
         self._leave_first(self._first.clear())
         self._leave_second(self._second.clear())
+        self.misfit = before or self.misfit
 
     def clear(self) -> None:
         """Forget what waits; it is no loss. Whether messages come early lies in the wiring, and is kept."""

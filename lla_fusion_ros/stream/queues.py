@@ -1,24 +1,33 @@
-"""Where messages wait: bounded, the newest win, every loss is counted. Safe to fill from one thread and empty
-from another."""
+"""Where messages wait: bytes in, paired frames out; bounded, the newest win, every loss is counted.
+
+Safe to fill from one thread and empty from another.
+"""
 
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from typing import Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
-from lla_fusion_ros.messages.detections import Detections
-from lla_fusion_ros.messages.images import CompressedImageMessage, ImageMessage
+from lla_fusion_ros.messages.cdr import Raw
+from lla_fusion_ros.messages.detections import Detections, parse_detections
+from lla_fusion_ros.messages.images import (
+    CompressedImageMessage,
+    ImageMessage,
+    parse_compressed_image,
+    parse_image,
+)
 from lla_fusion_ros.stream.frames import CameraFrame
-from lla_fusion_ros.stream.pairing import Limits, Misfit, StampMatcher
+from lla_fusion_ros.stream.pairing import Limits, Loss, Misfit, StampMatcher
 from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.tally import Tally
 
 SECOND = 1_000_000_000
 MEGABYTE = 1_000_000
-Picture = ImageMessage | CompressedImageMessage
 
 
 class _OfCamera(Protocol):
@@ -68,12 +77,30 @@ class BoundedQueue(Generic[Item]):
             self._waiting.clear()
 
 
-class FrameQueue:
-    """Pairs images with detections, camera by camera, and lines up the pairs.
+class Feed(NamedTuple):
+    """What a topic below a camera's name carries.
+
+    Attributes:
+        parse: its bytes as a message with `header` and `nbytes`; InputError where they are damaged.
+        side: whether its messages are the first or the second ones of a pair.
+        counted_as: the name of their number in the tally; empty: not counted.
+    """
+
+    parse: Callable[[Raw], Any]
+    side: Loss
+    counted_as: str
+
+
+class PairQueue(Generic[Item]):
+    """Two streams of messages of each camera, paired by stamp, and the frames that wait to be worked on.
 
     Args:
-        time_offsets: seconds by camera, added to the stamps of its detections before pairing.
+        time_offsets: seconds by camera, added to the stamps of the second stream before pairing.
     """
+
+    feeds: ClassVar[Mapping[str, Feed]]
+    names: ClassVar[tuple[str, str]]  # of both streams, in the plural
+    losses: ClassVar[Mapping[Loss, str]]  # what the tally calls messages that found no partner
 
     def __init__(
         self,
@@ -83,38 +110,53 @@ class FrameQueue:
         time_offsets: Mapping[str, float] | None = None,
     ) -> None:
         offsets = time_offsets or {}
-        self.ready: BoundedQueue[CameraFrame] = BoundedQueue(settings.queue_depth, tally)
+        limits = self.limits(settings)
+        self.ready: BoundedQueue[Item] = BoundedQueue(settings.queue_depth, tally)
         self._tally = tally
-        limits = image_limits(settings)
-        self._matchers: dict[str, StampMatcher[Picture, Detections]] = {
+        self._matchers: dict[str, StampMatcher[Any, Any]] = {
             camera: StampMatcher(limits, round(offsets.get(camera, 0.0) * SECOND)) for camera in cameras
         }
+
+    @abstractmethod
+    def frame(self, camera: str, first: Any, second: Any, completed: int) -> Item | None:
+        """The frame that two messages make, or None where it may not be used (yet)."""
+
+    @staticmethod
+    def limits(settings: StreamSettings) -> Limits:
+        return Limits(
+            tolerance=round(settings.sync_tolerance * SECOND),
+            wait=round(settings.sync_wait * SECOND),
+            memory=settings.sync_memory * MEGABYTE,
+            lead=round(settings.sync_lead * SECOND),
+        )
 
     def configure(self, settings: StreamSettings) -> None:
         """New settings from the next message on."""
         self.ready.depth = settings.queue_depth
         for matcher in self._matchers.values():
-            matcher.limits = image_limits(settings)
+            matcher.limits = self.limits(settings)
 
-    def offer_image(
-        self, camera: str, image: Picture, now: int | None = None, received: int | None = None
+    def offer(
+        self, camera: str, topic: str, data: Raw, now: int | None = None, received: int | None = None
     ) -> bool:
-        """True where this image completed a frame; `now`, `received`: see `pairing`."""
-        self._tally.add(camera, "images")
+        """True where the message completed a frame; `now`, `received`: see `pairing`."""
+        feed, matcher = self.feeds[topic], self._matchers[camera]
+        try:
+            message = feed.parse(data)
+        except InputError:
+            self._tally.drop(camera, {"bad_message": 1})
+            return False
+        if feed.counted_as:
+            self._tally.add(camera, feed.counted_as)
         arrived = time.monotonic_ns() if now is None else now
-        pair = self._matchers[camera].add_first(image.header.stamp, image, arrived, len(image.data), received)
-        return self._line_up(camera, pair)
-
-    def offer_detections(
-        self, camera: str, detections: Detections, now: int | None = None, received: int | None = None
-    ) -> bool:
-        """True where these detections completed a frame; `now` as for images."""
-        self._tally.add(camera, "detections")
-        arrived = time.monotonic_ns() if now is None else now
-        stamp, size = detections.header.stamp, detections.nbytes
-        return self._line_up(
-            camera, self._matchers[camera].add_second(stamp, detections, arrived, size, received)
-        )
+        add = matcher.add_first if feed.side == "first" else matcher.add_second
+        pair = add(message.header.stamp, message, arrived, message.nbytes, received)
+        self._count_losses(camera)
+        frame = None if pair is None else self.frame(camera, *pair, arrived)
+        if frame is None:
+            return False
+        self.ready.put(frame)
+        return True
 
     def expire(self) -> None:
         """Let go of what has waited for too long; for a live node whose cameras fall silent."""
@@ -128,51 +170,50 @@ class FrameQueue:
             matcher.finish()
             self._count_losses(camera)
 
-    def waiting(self, camera: str) -> dict[str, int]:
-        """Messages of a camera that wait for their partner, and frames that wait for the networks."""
-        images, detections = self._matchers[camera].waiting
-        frames = self.ready.waiting(camera)
-        return {"waiting_images": images, "waiting_detections": detections, "waiting_frames": frames}
-
-    def hint(self, camera: str) -> str:
-        """What the last detections without an image suggest; empty where none were lost."""
-        matcher = self._matchers[camera]
-        return "" if matcher.misfit is None else _hint(camera, matcher.misfit, matcher.limits)
-
     def clear(self) -> None:
         """Forget what waits."""
         self.ready.clear()
         for matcher in self._matchers.values():
             matcher.clear()
 
+    def waiting(self, camera: str) -> dict[str, int]:
+        """Messages of a camera that wait for their partner, and frames that wait to be worked on."""
+        counts = *self._matchers[camera].waiting, self.ready.waiting(camera)
+        return {f"waiting_{name}": count for name, count in zip((*self.names, "frames"), counts, strict=True)}
+
+    def hint(self, camera: str) -> str:
+        """What the last messages without a partner suggest; empty where nothing."""
+        return ""
+
     def _count_losses(self, camera: str) -> None:
-        """An image without boxes is no loss: nothing was seen in it."""
-        losses = self._matchers[camera].take_losses()
-        if losses["first"]:
-            self._tally.add(camera, "images_without_detections", losses["first"])
-        reasons = {
-            "detections_without_image": losses["second"],
-            "detections_too_late": losses["second_late"],
-            "detections_before_image": losses["second_early"],
-        }
-        self._tally.drop(camera, {reason: count for reason, count in reasons.items() if count})
-
-    def _line_up(self, camera: str, pair: tuple[Picture, Detections] | None) -> bool:
-        self._count_losses(camera)
-        if pair is None:
-            return False
-        self.ready.put(CameraFrame(camera, *pair))
-        return True
+        for loss, count in self._matchers[camera].take_losses().items():
+            self._tally.add(camera, self.losses[loss], count)
 
 
-def image_limits(settings: StreamSettings) -> Limits:
-    """How images and their detections are paired."""
-    return Limits(
-        tolerance=round(settings.sync_tolerance * SECOND),
-        wait=round(settings.sync_wait * SECOND),
-        memory=settings.sync_memory * MEGABYTE,
-        lead=round(settings.sync_lead * SECOND),
-    )
+class ImageQueue(PairQueue[CameraFrame]):
+    """Images and the tracked boxes in them."""
+
+    feeds: ClassVar = {
+        "image": Feed(parse_image, "first", "images"),
+        "image/compressed": Feed(parse_compressed_image, "first", "images"),
+        "detections": Feed(parse_detections, "second", "detections"),
+    }
+    names: ClassVar = ("images", "detections")
+    losses: ClassVar = {
+        "first": "images_without_detections",  # no loss: nothing was seen in them
+        "second": "dropped_detections_without_image",
+        "second_late": "dropped_detections_too_late",
+        "second_early": "dropped_detections_before_image",
+    }
+
+    def frame(
+        self, camera: str, first: ImageMessage | CompressedImageMessage, second: Detections, completed: int
+    ) -> CameraFrame:
+        return CameraFrame(camera, first, second, completed)
+
+    def hint(self, camera: str) -> str:
+        matcher = self._matchers[camera]
+        return "" if matcher.misfit is None else _hint(camera, matcher.misfit, matcher.limits)
 
 
 def _hint(camera: str, misfit: Misfit, limits: Limits) -> str:

@@ -8,18 +8,20 @@ bundle are refused.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
-from lla_fusion_ros.messages.detections import Detections
-from lla_fusion_ros.messages.images import ImageMessage, matrix_of
+from lla_fusion_ros.messages.cdr import Raw
+from lla_fusion_ros.messages.detections import Detections, parse_detections
+from lla_fusion_ros.messages.images import ImageMessage, matrix_of, parse_image
+from lla_fusion_ros.messages.status import parse_vision_info
 from lla_fusion_ros.stream.frames import ViewFrame
-from lla_fusion_ros.stream.pairing import Limits, StampMatcher
-from lla_fusion_ros.stream.queues import BoundedQueue, image_limits
+from lla_fusion_ros.stream.pairing import Limits
+from lla_fusion_ros.stream.queues import Feed, PairQueue
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.tally import Tally
@@ -56,8 +58,23 @@ class ViewShape:
         )
 
 
-class ViewQueue:
-    """Pairs `views` with `embeddings`, camera by camera, and lines up those of this bundle."""
+class ViewQueue(PairQueue[ViewFrame]):
+    """`views` and their `embeddings`, of this bundle only.
+
+    Attributes:
+        foreign: camera -> the other bundle its views come from.
+    """
+
+    feeds: ClassVar = {
+        "views": Feed(parse_detections, "first", "views_messages"),
+        "views/embeddings": Feed(parse_image, "second", ""),
+    }
+    names: ClassVar = ("views", "embeddings")
+    losses: ClassVar = {
+        "first": "dropped_views_without_embeddings",
+        "second": "dropped_embeddings_without_views",
+        "second_late": "dropped_embeddings_without_views",
+    }
 
     def __init__(
         self,
@@ -67,127 +84,72 @@ class ViewQueue:
         settings: StreamSettings,
         tally: Tally,
     ) -> None:
-        self.ready: BoundedQueue[ViewFrame] = BoundedQueue(settings.queue_depth, tally)
-        self.foreign: dict[str, str] = {}  # camera -> the other bundle its views come from
+        super().__init__(cameras, settings, tally)
+        self.foreign: dict[str, str] = {}
         self._shape = shape
         self._hash = bundle_hash
-        self._tally = tally
         self._known: set[str] = set()
-        self._matchers: dict[str, StampMatcher[Detections, ImageMessage]] = {
-            camera: StampMatcher(_limits(settings)) for camera in cameras
-        }
         # frames that came before the latched message that says whose they are
         self._unsure: dict[str, deque[ViewFrame]] = {camera: deque(maxlen=MOST_UNSURE) for camera in cameras}
 
-    def configure(self, settings: StreamSettings) -> None:
-        """New settings from the next message on."""
-        self.ready.depth = settings.queue_depth
-        for matcher in self._matchers.values():
-            matcher.limits = _limits(settings)
+    @staticmethod
+    def limits(settings: StreamSettings) -> Limits:
+        """Both messages of a frame come from one node with one stamp, in either order."""
+        return replace(PairQueue.limits(settings), tolerance=0, lead=None)
 
-    def offer_bundle(self, camera: str, location: str) -> bool:
-        """`database_location` of the camera's VisionInfo; True where frames that waited for it are ready."""
-        theirs = location.removeprefix(HASH_PREFIX)
-        if theirs != self._hash:
-            self.foreign[camera] = theirs
+    def offer(
+        self, camera: str, topic: str, data: Raw, now: int | None = None, received: int | None = None
+    ) -> bool:
+        if topic != "views/info":
+            return super().offer(camera, topic, data, now, received)
+        try:
+            return self.offer_bundle(camera, parse_vision_info(data)[2].removeprefix(HASH_PREFIX))
+        except InputError:
+            self._tally.drop(camera, {"bad_message": 1})
+            return False
+
+    def offer_bundle(self, camera: str, bundle_hash: str) -> bool:
+        """Which bundle a camera's views come from; True where frames that waited for it are ready."""
+        waiting = list(self._unsure[camera])
+        self._unsure[camera].clear()
+        if bundle_hash != self._hash:
+            self.foreign[camera] = bundle_hash
             self._known.discard(camera)
-            self._refuse(camera, len(self._unsure[camera]))
-            self._unsure[camera].clear()
+            self._tally.drop(camera, {"other_bundle": len(waiting)} if waiting else {})
             return False
         self.foreign.pop(camera, None)
         self._known.add(camera)
-        waiting = list(self._unsure[camera])
-        self._unsure[camera].clear()
         for frame in waiting:
             self._tally.add(camera, "frames")
             self.ready.put(frame)
         return bool(waiting)
 
-    def offer_views(
-        self, camera: str, detections: Detections, now: int | None = None, received: int | None = None
-    ) -> bool:
-        """True where these completed a frame; `now`, `received`: see `pairing`."""
-        self._tally.add(camera, "views_messages")
-        arrived = time.monotonic_ns() if now is None else now
-        stamp, size = detections.header.stamp, detections.nbytes
-        return self._line_up(
-            camera, self._matchers[camera].add_first(stamp, detections, arrived, size, received)
-        )
-
-    def offer_embeddings(
-        self, camera: str, embeddings: ImageMessage, now: int | None = None, received: int | None = None
-    ) -> bool:
-        """True where these completed a frame; `now` as for views."""
-        arrived = time.monotonic_ns() if now is None else now
-        stamp, size = embeddings.header.stamp, len(embeddings.data)
-        return self._line_up(
-            camera, self._matchers[camera].add_second(stamp, embeddings, arrived, size, received)
-        )
-
-    def expire(self) -> None:
-        """Let go of what has waited for too long; for a live node whose cameras fall silent."""
-        for camera, matcher in self._matchers.items():
-            matcher.expire(time.monotonic_ns())
-            self._count_losses(camera)
-
-    def finish(self) -> None:
-        """No message comes any more: count what waits for its partner in vain."""
-        for camera, matcher in self._matchers.items():
-            matcher.finish()
-            self._count_losses(camera)
-
     def waiting(self, camera: str) -> dict[str, int]:
-        """Messages of a camera that wait for their partner, and frames that wait for fusion."""
-        views, embeddings = self._matchers[camera].waiting
-        frames = len(self._unsure[camera]) + self.ready.waiting(camera)
-        return {"waiting_views": views, "waiting_embeddings": embeddings, "waiting_frames": frames}
+        counts = super().waiting(camera)
+        return {**counts, "waiting_frames": counts["waiting_frames"] + len(self._unsure[camera])}
 
     def clear(self) -> None:
-        """Forget what waits."""
-        self.ready.clear()
-        for camera, matcher in self._matchers.items():
-            matcher.clear()
-            self._unsure[camera].clear()
+        super().clear()
+        for unsure in self._unsure.values():
+            unsure.clear()
 
-    def _count_losses(self, camera: str) -> None:
-        losses = self._matchers[camera].take_losses()
-        reasons = {
-            "views_without_embeddings": losses["first"],
-            "embeddings_without_views": losses["second"] + losses["second_late"],
-        }
-        self._tally.drop(camera, {reason: count for reason, count in reasons.items() if count})
-
-    def _refuse(self, camera: str, count: int) -> None:
-        if count:
-            self._tally.drop(camera, {"other_bundle": count})
-
-    def _line_up(self, camera: str, pair: tuple[Detections, ImageMessage] | None) -> bool:
-        self._count_losses(camera)
-        if pair is None:
-            return False
+    def frame(self, camera: str, first: Detections, second: ImageMessage, completed: int) -> ViewFrame | None:
         if camera in self.foreign:
-            self._refuse(camera, 1)
-            return False
-        detections, embeddings = pair
+            self._tally.drop(camera, {"other_bundle": 1})
+            return None
         try:
-            views = self._shape.unpack(matrix_of(embeddings))
+            views = self._shape.unpack(matrix_of(second))
             views.check(self._shape.networks, self._shape.classes, self._shape.features)
-            if len(views) != len(detections):
-                raise InputError(f"{len(detections)} detections but {len(views)} rows of embeddings")
+            if len(views) != len(first):
+                raise InputError(f"{len(first)} detections but {len(views)} rows of embeddings")
         except InputError:
             self._tally.drop(camera, {"bad_embeddings": 1})
-            return False
-        frame = ViewFrame(camera, detections.header, detections.ids, detections.bbox, views)
-        if camera not in self._known:
-            if len(self._unsure[camera]) == self._unsure[camera].maxlen:
-                self._tally.drop(camera, {"unknown_bundle": 1})
-            self._unsure[camera].append(frame)
-            return False
-        self._tally.add(camera, "frames")
-        self.ready.put(frame)
-        return True
-
-
-def _limits(settings: StreamSettings) -> Limits:
-    """Both messages of a frame come from one node with one stamp, in either order."""
-    return replace(image_limits(settings), tolerance=0, lead=None)
+            return None
+        frame = ViewFrame(camera, first.header, first.ids, first.bbox, views, completed=completed)
+        if camera in self._known:
+            self._tally.add(camera, "frames")
+            return frame
+        if len(self._unsure[camera]) == MOST_UNSURE:
+            self._tally.drop(camera, {"unknown_bundle": 1})
+        self._unsure[camera].append(frame)
+        return None

@@ -144,7 +144,7 @@ def _until_the_dead_are_gone(scene: Scene) -> None:
 def _camera_for_a_while(scene: Scene, bag: Path, start: float, answers: int) -> None:
     """A camera's process, killed when so many of its frames have come through."""
     arguments = (str(bag), "--clock", "0", "--rate", "0.3", "--start", f"{start:.3f}")
-    camera = scene.stage.start("lla_fusion_ros.ros.bag_player_node", "camera", *arguments)
+    camera = scene.stage.start("lla_fusion_ros.ros bag_player", "camera", *arguments)
     scene.play_until(
         "left", lambda: scene.answers_of("right") >= answers, "frames of the right camera's process"
     )

@@ -24,9 +24,9 @@ from support.ros import RosGraph, ros_arguments
 
 PATIENCE = 600.0  # seconds; only what never comes takes so long, also on a machine with better things to do
 MODULES = {
-    "perception": "lla_fusion_ros.ros.perception_node",
-    "crop_classifier": "lla_fusion_ros.ros.crop_classifier_node",
-    "class_fusion": "lla_fusion_ros.ros.class_fusion_node",
+    "perception": "lla_fusion_ros.ros perception",
+    "crop_classifier": "lla_fusion_ros.ros crop_classifier",
+    "class_fusion": "lla_fusion_ros.ros class_fusion",
 }
 
 

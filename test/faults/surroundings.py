@@ -92,7 +92,7 @@ def disk_full_while_a_bag_is_written(stage: Stage, checks: Checks) -> int:
     small.mkdir()
     scene = Scene(stage, NODES["perception"])
     recorder = stage.start(
-        "lla_fusion_ros.ros.recorder_node",
+        "lla_fusion_ros.ros recorder",
         "recorder",
         "--out",
         str(small / "bag"),

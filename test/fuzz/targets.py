@@ -97,7 +97,7 @@ def embeddings(data: bytes) -> None:
 def vision_info(data: bytes) -> None:
     _, _, location, _ = parse_vision_info(data)
     queue = ViewQueue(("front",), SHAPE, "ab" * 32, StreamSettings(), Tally())
-    queue.offer_bundle("front", location)
+    queue.offer("front", "views/info", data)
     assert ("front" in queue.foreign) != (location.removeprefix("sha256:") == "ab" * 32)
 
 

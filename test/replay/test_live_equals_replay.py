@@ -35,9 +35,9 @@ def test_the_live_node_and_the_replay_publish_the_same(ros_graph, ros_process, t
     drive = write_scene(tmp_path / "drive", frames=FRAMES, compressed=True, stagger=STEP // 2)
     long_lines = {"queue_depth": 100, "input_depth": 100, "output_depth": 100}
     params = {"model": str(tmp_path / "tiny.safetensors"), "cameras": ["left", "right"], **long_lines}
-    ros_process("lla_fusion_ros.ros.perception_node", params=params, name="perception")
+    ros_process("lla_fusion_ros.ros perception", params=params, name="perception")
     recorder = ros_process(
-        "lla_fusion_ros.ros.recorder_node",
+        "lla_fusion_ros.ros recorder",
         "--out",
         str(tmp_path / "live"),
         "--cameras",
@@ -46,7 +46,7 @@ def test_the_live_node_and_the_replay_publish_the_same(ros_graph, ros_process, t
         name="recorder",
     )
     recorder.wait_for_log('"event":"labels"')
-    player = ros_process("lla_fusion_ros.ros.bag_player_node", str(drive), "--wait", "60", name="player")
+    player = ros_process("lla_fusion_ros.ros bag_player", str(drive), "--wait", "60", name="player")
     assert player.wait() == 0
     ros_graph.node()
     ros_graph.spin_until(lambda: recorder.log.count('"event":"fused"') == 2 * FRAMES, what="all fused frames")

@@ -14,7 +14,6 @@ from lla_fusion_ros.bags.topics import find_cameras
 from lla_fusion_ros.bags.writer import BagWriter
 from lla_fusion_ros.bundle import load_bundle, save_bundle
 from lla_fusion_ros.messages.detections import parse_detections
-from lla_fusion_ros.messages.images import parse_compressed_image, parse_image
 from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.replay.replay import ReplayOptions, replay
 from lla_fusion_ros.replay.sinks import CSV_COLUMNS, BagSink, CsvSink
@@ -54,13 +53,8 @@ def live(path, bundle):
     fused = []
     with Bag(path) as bag:
         for message in bag.messages():
-            camera, what = message.topic.strip("/").split("/", 1)
-            if what == "detections":
-                perception.queue.offer_detections(camera, parse_detections(message.data), message.time)
-            elif what == "image":
-                perception.queue.offer_image(camera, parse_image(message.data), message.time)
-            else:
-                perception.queue.offer_image(camera, parse_compressed_image(message.data), message.time)
+            camera, topic = message.topic.strip("/").split("/", 1)
+            perception.offer(camera, topic, message.data, message.time)
             fused += perception.step()
     return fused
 
@@ -88,6 +82,7 @@ def test_detections_recorded_with_the_stamps_of_later_images_are_fused_with_none
     assert result.counts["dropped_detections_before_image"] == 2 * 10
     assert result.counts["dropped_detections_without_image"] == 2 * 2
     assert result.counts["images_without_detections"] == 2 * 12
+    assert set(result.hints) == {"left", "right"} and "left.time_offset" in result.hints["left"]
 
 
 def test_the_fused_bag_holds_every_frame_and_can_be_fused_again_without_images(tmp_path, bundle):

@@ -15,7 +15,7 @@ from support.tiny_bundle import tiny_bundle
 
 BOXES = np.array([[20.0, 20, 16, 16], [60, 40, 20, 12]])
 IDS = ("a", "b")
-PREFIX = "lla_fusion_ros.ros."
+PREFIX = "lla_fusion_ros.ros "
 
 
 def scene(seed: int) -> np.ndarray:
@@ -41,17 +41,15 @@ def test_distributed_equals_one_process_and_foreign_views_are_refused(ros_graph,
         for topic in ("image", "detections")
     }
     processes = [
-        ros_process(f"{PREFIX}perception_node", params=both, remap={"__ns": "/one", **inputs}, name="one"),
+        ros_process(f"{PREFIX}perception", params=both, remap={"__ns": "/one", **inputs}, name="one"),
         ros_process(
-            f"{PREFIX}class_fusion_node", params={"model": ours, "cameras": ["left", "right"]}, name="fusion"
+            f"{PREFIX}class_fusion", params={"model": ours, "cameras": ["left", "right"]}, name="fusion"
         ),
     ]
     for camera in ("left", "right"):
         params = {"model": ours, "cameras": [camera], "image_transport": "raw"}
         remap = {"__node": f"classifier_{camera}"}
-        processes.append(
-            ros_process(f"{PREFIX}crop_classifier_node", params=params, remap=remap, name=camera)
-        )
+        processes.append(ros_process(f"{PREFIX}crop_classifier", params=params, remap=remap, name=camera))
     node = ros_graph.node("observer")
     cameras = [CameraOnGraph(node, "left"), CameraOnGraph(node, "right")]
     one = ros_graph.collect(node, Detection2DArray, "/one/fused_classes", 100)
@@ -92,7 +90,7 @@ def test_distributed_equals_one_process_and_foreign_views_are_refused(ros_graph,
     # the left classifier is replaced by one with another model file: the fusion node refuses its views
     assert processes[2].stop(signal.SIGTERM) == 0
     params = {"model": theirs, "cameras": ["left"]}
-    ros_process(f"{PREFIX}crop_classifier_node", params=params, remap={"__node": "other"}, name="other")
+    ros_process(f"{PREFIX}crop_classifier", params=params, remap={"__node": "other"}, name="other")
     ros_graph.spin_until(
         lambda: any(
             "they are refused" in status.message for message in diagnostics for status in message.status

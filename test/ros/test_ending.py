@@ -11,8 +11,7 @@ from support.processes import REPOSITORY
 
 HANGING = """
 import ctypes, threading
-from lla_fusion_ros.ros.ending import Ending
-from lla_fusion_ros.ros.session import begin
+from lla_fusion_ros.ros.process_life import Ending, begin
 
 begin()
 ending = Ending()
@@ -51,9 +50,7 @@ def test_whatever_hangs_the_process_ends_and_says_what_was_not_freed(ros_process
 
 @pytest.mark.parametrize("gap", [0.0, 0.05])
 def test_two_signals_close_together_end_a_node_as_one_does(ros_process, gap):
-    process = ros_process(
-        "lla_fusion_ros.ros.class_fusion_node", params={"model": "signworld"}, name="fusion"
-    )
+    process = ros_process("lla_fusion_ros.ros class_fusion", params={"model": "signworld"}, name="fusion")
     process.wait_for_log("model ")
     process.expect_end()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):
@@ -64,26 +61,28 @@ def test_two_signals_close_together_end_a_node_as_one_does(ros_process, gap):
 
 
 @pytest.mark.parametrize(
-    ("module", "words", "says"),
+    ("executable", "words", "says"),
     [
-        ("class_fusion_node", ["--ros-args", "--log-level", "loud"], "loud"),
-        ("class_fusion_node", ["--ros-args", "--params-file", "/nowhere.yaml"], "/nowhere.yaml"),
-        ("bag_player_node", ["bag", "--ros-args", "--log-level", "loud"], "loud"),
+        ("class_fusion", ["--ros-args", "--log-level", "loud"], "loud"),
+        ("class_fusion", ["--ros-args", "--params-file", "/nowhere.yaml"], "/nowhere.yaml"),
+        ("bag_player", ["bag", "--ros-args", "--log-level", "loud"], "loud"),
     ],
 )
-def test_arguments_that_ros_does_not_take_are_refused_with_a_sentence(ros_process, module, words, says):
-    process = ros_process(f"lla_fusion_ros.ros.{module}", *words)
+def test_arguments_that_ros_does_not_take_are_refused_with_a_sentence(ros_process, executable, words, says):
+    process = ros_process(f"lla_fusion_ros.ros {executable}", *words)
     assert process.wait() == 1
     sentence = process.log.strip().splitlines()[-1]
     assert "ROS refuses its arguments" in sentence and says in sentence
     assert "Traceback" not in process.log
 
 
-def test_too_few_open_files_are_refused_with_a_sentence(ros_process):
+@pytest.mark.parametrize("executable", ["perception", "bag_player"])
+def test_too_few_open_files_are_refused_with_a_sentence(ros_process, executable):
     source = (
         "import resource, os, sys\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))\n"
-        "os.execv(sys.executable, [sys.executable, '-m', 'lla_fusion_ros.ros.perception_node'])"
+        "os.execv(sys.executable, [sys.executable, '-m', 'lla_fusion_ros.ros', "
+        f"'{executable}'])"
     )
     process = ros_process(source, name="poor", env={"PYTHONPATH": str(REPOSITORY)})
     assert process.wait() == 1

@@ -174,9 +174,9 @@ def test_a_frame_that_cannot_be_published_costs_no_other_of_its_batch(ros_graph,
     node.outputs.publish = broken
     with node._core_lock:  # the worker waits, so that both are in one batch
         left.send(START, scene(0), IDS, BOXES)
-        ros_graph.spin_until(lambda: len(node.queue.ready) == 1, what="the frame to come")
+        ros_graph.spin_until(lambda: len(node.perception.queue.ready) == 1, what="the frame to come")
         right.send(START, scene(0), IDS, BOXES)
-        ros_graph.spin_until(lambda: len(node.queue.ready) == 2, what="both frames")
+        ros_graph.spin_until(lambda: len(node.perception.queue.ready) == 2, what="both frames")
     ros_graph.spin_until(lambda: received, what="the good frame")
     assert [message.header.frame_id for message in received] == ["right"]
     lost = "dropped_not_published"

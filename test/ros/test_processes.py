@@ -12,7 +12,7 @@ from lla_fusion_ros.bundle import save_bundle
 from support.ros import LATCHED
 from support.tiny_bundle import tiny_bundle
 
-FUSION = "lla_fusion_ros.ros.class_fusion_node"
+FUSION = "lla_fusion_ros.ros class_fusion"
 
 
 @pytest.fixture

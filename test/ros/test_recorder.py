@@ -17,7 +17,7 @@ def test_without_a_clock_messages_are_recorded_at_their_stamps(ros_graph, ros_pr
     fused = node.create_publisher(Detection2DArray, "/fused_classes", 10)
     out = tmp_path / "bag"
     recorder = ros_process(
-        "lla_fusion_ros.ros.recorder_node",
+        "lla_fusion_ros.ros recorder",
         *("--out", str(out), "--cameras", "left"),
         params={"use_sim_time": True},
     )

@@ -26,7 +26,7 @@ def reasons(status: DiagnosticStatus) -> str:
 def test_two_cameras_fused_beat_each_alone_and_warnings_are_right(ros_graph, ros_process):
     frames = short_drive()
     ros_process(
-        "lla_fusion_ros.ros.perception_node",
+        "lla_fusion_ros.ros perception",
         params={"model": "signworld", "cameras": ["left", "right"], "device": "cpu"},
         name="perception",
     )

@@ -15,8 +15,8 @@ from lla_fusion_ros.engine.engine import FusionEngine, Observation
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.base import Fuser
 from lla_fusion_ros.messages.cdr import Header
-from lla_fusion_ros.messages.detections import parse_detections, write_detections
-from lla_fusion_ros.messages.images import parse_image, write_image
+from lla_fusion_ros.messages.detections import write_detections
+from lla_fusion_ros.messages.images import write_image
 from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.types.settings import FusionSettings
@@ -89,8 +89,8 @@ def test_a_frame_that_comes_too_late_changes_nothing(world, model) -> None:
 def send(perception: Perception, camera: str, step: int, picture: np.ndarray) -> None:
     header = Header(START + step * SECOND // 10, camera)
     box = np.array([[30.0, 30, 0, 24, 24]])
-    perception.queue.offer_image(camera, parse_image(write_image(header, picture, "rgb8")))
-    perception.queue.offer_detections(camera, parse_detections(write_detections(header, ["a"], box)))
+    perception.offer(camera, "image", write_image(header, picture, "rgb8"))
+    perception.offer(camera, "detections", write_detections(header, ["a"], box))
 
 
 def picture(step: int) -> np.ndarray:

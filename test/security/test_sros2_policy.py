@@ -60,7 +60,7 @@ def test_nodes_under_the_names_of_the_policy_use_exactly_what_it_allows(
     save_bundle(tiny_bundle(), model)
     for node in NODES:
         ros_process(
-            f"lla_fusion_ros.ros.{node}_node",
+            f"lla_fusion_ros.ros {node}",
             "--ros-args",
             "--enclave",
             f"/{node}",

@@ -6,26 +6,17 @@ import cv2
 import numpy as np
 import pytest
 
-from lla_fusion_ros.engine.engine import FusionEngine
 from lla_fusion_ros.images.crops import Pixels, cut_crops
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.detections import parse_detections, write_detections
-from lla_fusion_ros.messages.images import (
-    parse_compressed_image,
-    parse_image,
-    write_compressed_image,
-    write_image,
-)
-from lla_fusion_ros.messages.status import parse_vision_info
+from lla_fusion_ros.messages.images import matrix_of, parse_image, write_compressed_image, write_image
+from lla_fusion_ros.messages.status import write_vision_info
 from lla_fusion_ros.networks.classifier import Classifier
-from lla_fusion_ros.stream.classify import ClassifyStage
 from lla_fusion_ros.stream.frame_messages import bundle_message, fused_messages, view_messages, view_pmf
-from lla_fusion_ros.stream.frames import CameraFrame
-from lla_fusion_ros.stream.fuse import FuseStage
 from lla_fusion_ros.stream.guard import Guard
 from lla_fusion_ros.stream.perception import Perception
-from lla_fusion_ros.stream.received import HASH_PREFIX, ViewQueue, ViewShape
+from lla_fusion_ros.stream.received import HASH_PREFIX
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.tally import Tally
 from support.tiny_bundle import tiny_bundle
@@ -60,8 +51,8 @@ def send(perception, camera="left", stamp=START, ids=("a", "b"), bbox=TWO_BOXES,
     """One frame, through bytes, as it would come over DDS."""
     header = Header(stamp, camera)
     raw = write_image(header, scene(seed), "rgb8") if image is None else image
-    perception.queue.offer_image(camera, parse_image(raw))
-    perception.queue.offer_detections(camera, parse_detections(write_detections(header, ids, bbox)))
+    perception.offer(camera, "image", raw)
+    perception.offer(camera, "detections", write_detections(header, ids, bbox))
 
 
 def test_a_frame_gives_the_views_that_direct_calls_give(bundle, perception):
@@ -144,11 +135,9 @@ def test_a_corrupt_image_is_counted_and_the_next_frame_is_right(perception):
 def test_a_lossless_compressed_image_gives_the_same_result_as_the_raw_one(bundle, perception):
     send(perception)
     png = cv2.imencode(".png", scene(0)[..., ::-1])[1].tobytes()
-    message = parse_compressed_image(write_compressed_image(Header(START, "right"), png, "png"))
-    perception.queue.offer_image("right", message)
-    perception.queue.offer_detections(
-        "right", parse_detections(write_detections(Header(START, "right"), ("a", "b"), TWO_BOXES))
-    )
+    header = Header(START, "right")
+    perception.offer("right", "image/compressed", write_compressed_image(header, png, "png"))
+    perception.offer("right", "detections", write_detections(header, ("a", "b"), TWO_BOXES))
     raw, compressed = perception.step()
     np.testing.assert_array_equal(raw.frame.views.logits, compressed.frame.views.logits)
 
@@ -157,9 +146,8 @@ def test_a_lossless_compressed_image_gives_the_same_result_as_the_raw_one(bundle
 def test_a_time_offset_moves_the_stamps_of_the_detections(bundle, offset, frames):
     perception = Perception(bundle, Classifier(bundle, "cpu"), ["left"], time_offsets={"left": offset})
     image, boxes_later = Header(START, "left"), Header(START + SECOND // 20, "left")
-    perception.queue.offer_image("left", parse_image(write_image(image, scene(0), "rgb8")))
-    detections = parse_detections(write_detections(boxes_later, ("a", "b"), TWO_BOXES))
-    perception.queue.offer_detections("left", detections)
+    perception.offer("left", "image", write_image(image, scene(0), "rgb8"))
+    perception.offer("left", "detections", write_detections(boxes_later, ("a", "b"), TWO_BOXES))
     fused = perception.step()
     assert len(fused) == frames
     assert all(frame.frame.header == image for frame in fused)
@@ -178,11 +166,10 @@ def test_of_more_detections_than_allowed_the_largest_are_used_and_the_others_cou
 def offer(perception, camera, image_stamps, detection_stamps, now):
     """One image and one message of detections, in this order, a few milliseconds apart."""
     for stamp in image_stamps:
-        image = parse_image(write_image(Header(stamp, camera), scene(0), "rgb8"))
-        perception.queue.offer_image(camera, image, now)
+        perception.offer(camera, "image", write_image(Header(stamp, camera), scene(0), "rgb8"), now)
     for stamp in detection_stamps:
-        detections = parse_detections(write_detections(Header(stamp, camera), ("a", "b"), TWO_BOXES))
-        perception.queue.offer_detections(camera, detections, now + 5_000_000)
+        detections = write_detections(Header(stamp, camera), ("a", "b"), TWO_BOXES)
+        perception.offer(camera, "detections", detections, now + 5_000_000)
 
 
 def run_camera(bundle, rate, frames, delay=0.0, stamped=0.0, **settings):
@@ -249,22 +236,19 @@ def test_published_distributions_list_all_classes_surest_first_and_sum_to_one(bu
         assert values == sorted(values, reverse=True) and abs(sum(values) - 1) < 1e-6
 
 
-def over_the_wire(bundle, frames, location=None, info_first=True):
+def over_the_wire(bundle, frames, info=None, info_first=True):
     """The fused frames that a fusion node makes of the messages of a classifier node."""
-    tally = Tally()
-    shape = ViewShape(bundle.networks, bundle.classes, bundle.posterior().features)
-    queue = ViewQueue(["left", "right"], shape, bundle.hash, StreamSettings(), tally)
-    fuse = FuseStage(FusionEngine(bundle), tally)
-    info = location or parse_vision_info(bundle_message("left", bundle, START).data)[2]
+    fusion = Perception(bundle, None, ["left", "right"])
+    info = info or bundle_message("left", bundle, START).data
     if info_first:
-        queue.offer_bundle("left", info)
+        fusion.offer("left", "views/info", info)
     for frame in frames:
         views, embeddings = view_messages(frame)
-        queue.offer_views("left", parse_detections(views.data))
-        queue.offer_embeddings("left", parse_image(embeddings.data))
+        fusion.offer("left", "views", views.data)
+        fusion.offer("left", "views/embeddings", embeddings.data)
     if not info_first:
-        queue.offer_bundle("left", info)
-    return fuse(queue.ready.take(64)), tally, queue
+        fusion.offer("left", "views/info", info)
+    return fusion.step(), fusion
 
 
 @pytest.mark.parametrize("info_first", [True, False])
@@ -273,7 +257,7 @@ def test_views_sent_over_the_wire_fuse_to_the_same_numbers(bundle, perception, i
     for step in range(3):
         send(perception, stamp=START + step * SECOND // 10, seed=step)
         direct += perception.step()
-    remote, _, _ = over_the_wire(bundle, [fused.frame for fused in direct], info_first=info_first)
+    remote, _ = over_the_wire(bundle, [fused.frame for fused in direct], info_first=info_first)
     assert len(remote) == 3
     for ours, theirs in zip(direct, remote, strict=True):
         assert ours.result.ids == theirs.result.ids
@@ -283,25 +267,38 @@ def test_views_sent_over_the_wire_fuse_to_the_same_numbers(bundle, perception, i
 def test_views_of_another_bundle_are_refused_and_named(bundle, perception):
     send(perception)
     frames = [fused.frame for fused in perception.step()]
-    fused, tally, queue = over_the_wire(bundle, frames, HASH_PREFIX + "f00d")
-    assert fused == [] and queue.foreign == {"left": "f00d"}
-    assert tally.of("left")["dropped_other_bundle"] == 1
+    other = write_vision_info(Header(START, ""), "", HASH_PREFIX + "f00d", 1)
+    fused, fusion = over_the_wire(bundle, frames, other)
+    assert fused == [] and fusion.foreign == {"left": "f00d"}
+    assert fusion.tally.of("left")["dropped_other_bundle"] == 1
 
 
 def test_embeddings_with_nan_or_of_another_width_are_refused(bundle, perception):
     send(perception)
     (fused,) = perception.step()
-    shape = ViewShape(bundle.networks, bundle.classes, bundle.posterior().features)
-    tally = Tally()
-    queue = ViewQueue(["left"], shape, bundle.hash, StreamSettings(), tally)
-    queue.offer_bundle("left", HASH_PREFIX + bundle.hash)
-    good = shape.pack(fused.frame.views)
+    _, fusion = over_the_wire(bundle, [])
+    good = matrix_of(parse_image(view_messages(fused.frame)[1].data))
     broken = good.copy()
     broken[0, 0] = np.nan
     for matrix in (broken, good[:, 1:], good[:1], np.zeros((0, good.shape[1]), np.float32)):
-        queue.offer_views("left", parse_detections(view_messages(fused.frame)[0].data))
-        queue.offer_embeddings("left", parse_image(write_image(fused.frame.header, matrix, "32FC1")))
-    assert tally.of("left")["dropped_bad_embeddings"] == 4 and len(queue.ready) == 0
+        fusion.offer("left", "views", view_messages(fused.frame)[0].data)
+        fusion.offer("left", "views/embeddings", write_image(fused.frame.header, matrix, "32FC1"))
+    assert fusion.tally.of("left")["dropped_bad_embeddings"] == 4 and not fusion.step()
+
+
+@pytest.mark.parametrize(
+    ("takes_images", "topics"),
+    [
+        (True, ("image", "image/compressed", "detections")),
+        (False, ("views", "views/embeddings", "views/info")),
+    ],
+)
+def test_bytes_that_are_no_message_are_counted_whatever_the_topic(bundle, takes_images, topics):
+    perception = Perception(bundle, Classifier(bundle, "cpu") if takes_images else None, ["left"])
+    for topic in topics:
+        assert not perception.offer("left", topic, b"\x00\x01\x00\x00 no message")
+    assert perception.tally.of("left") == {"dropped_bad_message": 3}
+    assert perception.step() == []
 
 
 def test_the_pmf_of_a_view_is_the_mean_over_networks(perception):
@@ -316,8 +313,10 @@ def test_the_pmf_of_a_view_is_the_mean_over_networks(perception):
 
 def test_a_frame_that_raises_costs_only_itself_and_is_told(bundle):
     told = []
-    perception = Perception(bundle, Classifier(bundle, "cpu"), ["left", "right"], on_error=told.append)
-    cut, update = perception.classify._prepare, perception.fuse.engine.update
+    tally = Tally()
+    guard = Guard(tally, told.append)
+    perception = Perception(bundle, Classifier(bundle, "cpu"), ["left", "right"], tally=tally, guard=guard)
+    cut, update = perception.classify._prepare, perception.engine.update
 
     def prepare(frame):
         if frame.header.stamp == START + 1:
@@ -329,7 +328,7 @@ def test_a_frame_that_raises_costs_only_itself_and_is_told(bundle):
             raise RuntimeError("a fault in fusion")
         return update(observation)
 
-    perception.classify._prepare, perception.fuse.engine.update = prepare, fuse
+    perception.classify._prepare, perception.engine.update = prepare, fuse
     for step, camera in enumerate(["left", "left", "right", "right"]):
         send(perception, camera, START + step, ids=(f"{camera} {step}", "b"))
     assert [fused.frame.header.stamp for fused in perception.step()] == [START, START + 3]
@@ -357,20 +356,23 @@ def test_a_frame_that_cannot_be_published_costs_only_itself_and_is_told(bundle, 
     assert perception.tally.of("left")["dropped_not_published"] == 0
 
 
-def test_a_helper_that_decodes_changes_nothing_but_the_thread(bundle):
-    frames = []
+@pytest.mark.parametrize("workers", [0, 2])
+def test_threads_change_nothing_but_who_works(bundle, workers):
+    roomy = StreamSettings(queue_depth=100)
+    alone = Perception(bundle, Classifier(bundle, "cpu"), ["left"], roomy)
+    together = Perception(bundle, Classifier(bundle, "cpu"), ["left"], roomy, workers=workers)
+    one_by_one = []
     for number in range(40):
-        header = Header(START + number * SECOND, "left")
-        raw = write_image(header, scene(number), "rgb8" if number != 7 else "nonsense8")
-        tracks = parse_detections(write_detections(header, ("a", "b"), TWO_BOXES))
-        frames.append(CameraFrame("left", parse_image(raw), tracks))
-    counts, views = [], []
-    for helper in (False, True):
-        tally, classify = Tally(), Classifier(bundle, "cpu")
-        stage = ClassifyStage(classify, bundle.input_size, 0.1, StreamSettings(), tally, helper=helper)
-        views.append(stage(frames))
-        counts.append(tally.of("left"))
-    assert counts[0] == counts[1] == {"frames": 39, "crops": 78, "dropped_bad_image": 1}
-    for alone, helped in zip(*views, strict=True):
-        assert alone.header == helped.header and alone.ids == helped.ids
-        np.testing.assert_allclose(alone.views.logits, helped.views.logits, atol=1e-5)
+        stamp = START + number * SECOND
+        image = write_image(Header(stamp, "left"), scene(number), "rgb8" if number != 7 else "nonsense8")
+        for perception in (alone, together):
+            send(perception, stamp=stamp, image=image)
+        one_by_one += alone.step()
+    at_once = []
+    while together.queue.ready:
+        at_once += together.step()
+    assert alone.tally.of("left") == together.tally.of("left")
+    assert together.tally.of("left")["dropped_bad_image"] == 1
+    for one, other in zip(one_by_one, at_once, strict=True):
+        assert one.header == other.header and one.result.ids == other.result.ids
+        np.testing.assert_allclose(one.frame.views.logits, other.frame.views.logits, atol=1e-5)

@@ -93,7 +93,7 @@ class RosProcess:
 
 
 def python_command(target: str | Path, arguments: Sequence[str]) -> list[str]:
-    """Command line for a module name, a script's path, or Python source.
+    """Command line for a module (`lla_fusion_ros.ros NAME` runs a node), a script's path, or Python source.
 
     Source is what contains a line break; it is handed over with `-c`.
     """
@@ -102,7 +102,7 @@ def python_command(target: str | Path, arguments: Sequence[str]) -> list[str]:
         return [sys.executable, "-u", "-c", target, *arguments]
     if target.endswith(".py"):
         return [sys.executable, "-u", target, *arguments]
-    return [sys.executable, "-u", "-m", target, *arguments]
+    return [sys.executable, "-u", "-m", *target.split(), *arguments]
 
 
 def child_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -6,7 +6,7 @@ ros_domain
 
 ros_process
     start(target, *arguments, params={}, remap={}, name=None, env={}) -> RosProcess
-    Starts a node as a process. `target` is a module ("lla_fusion_ros.ros.perception_node"), the path of a
+    Starts a node as a process. `target` is a module ("lla_fusion_ros.ros perception"), the path of a
     script, or Python source (anything with a line break). `params` and `remap` become ROS arguments.
     RosProcess: .log, .wait_for_log(text), .check(), .stop(sig=SIGINT) -> exit code, .wait() -> exit code.
     At the end of the test all are stopped by SIGINT; one that died by itself fails the test with its log.

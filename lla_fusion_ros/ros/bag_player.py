@@ -23,8 +23,7 @@ from lla_fusion_ros.bags.keyboard import Keys
 from lla_fusion_ros.bags.player import PlayClock, PlayOptions, latched_before, rounds
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.types import Topic
-from lla_fusion_ros.ros.ending import Ending
-from lla_fusion_ros.ros.session import begin, own_arguments, quiet_end
+from lla_fusion_ros.ros.process_life import Ending, begin, own_arguments, quiet_end
 from lla_fusion_ros.types.errors import BagError, InputError, LlaFusionError
 
 _EXAMPLE = """example:
@@ -211,7 +210,3 @@ def main(args: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         code = 1
     ending.finish(code, *([] if player is None else [("the player", player.close)]))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

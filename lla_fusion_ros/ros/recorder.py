@@ -23,8 +23,8 @@ from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.cdr import CdrReader
 from lla_fusion_ros.messages.detections import parse_detections
 from lla_fusion_ros.messages.status import parse_diagnostics
+from lla_fusion_ros.ros.process_life import begin, quiet_end
 from lla_fusion_ros.ros.publishers import TYPES
-from lla_fusion_ros.ros.session import begin, quiet_end
 from lla_fusion_ros.types.errors import LlaFusionError
 
 _DEPTH = 1000
@@ -139,7 +139,3 @@ def main(args: Sequence[str] | None = None) -> int:
     finally:
         rclpy.try_shutdown()
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -21,10 +21,10 @@ from lla_fusion_ros.messages.contract import DETECTIONS, IMAGE, LABEL_INFO  # no
 from lla_fusion_ros.messages.detections import write_detections  # noqa: E402
 from lla_fusion_ros.messages.images import write_image  # noqa: E402
 from lla_fusion_ros.messages.status import write_label_info  # noqa: E402
-from lla_fusion_ros.ros.bag_player_node import BagPlayer  # noqa: E402
+from lla_fusion_ros.ros.bag_player import BagPlayer  # noqa: E402
 from support.ros import LATCHED  # noqa: E402
 
-PLAYER = "lla_fusion_ros.ros.bag_player_node"
+PLAYER = "lla_fusion_ros.ros bag_player"
 FRAMES = 20
 START = 50 * 10**9
 STEP = 10**8
