@@ -1,9 +1,10 @@
 """Brings the virtual environment in .venv to what the project needs, from nothing or from any half-way state.
 
 Without a sourced ROS 2: ROS 2 Jazzy from wheels, the package and its tools, and the messages of interfaces/,
-built: vision_msgs, and those of two detectors for the tests. With one (ROS_DISTRO set): an environment on top of it that uses its rclpy and vision_msgs;
-nothing is built. Each step leaves a stamp with a hash of what went into it, so that a second run has nothing
-to do and a changed input repeats just its step and those after it. Standard library only.
+built: vision_msgs, and those of two detectors for the tests. With one (ROS_DISTRO set): an environment on top
+of it that uses its rclpy and vision_msgs; nothing is built. Each step leaves a stamp with a hash of what went
+into it, so that a second run has nothing to do and a changed input repeats just its step and those after it.
+Standard library only.
 """
 
 from __future__ import annotations

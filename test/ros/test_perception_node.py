@@ -407,6 +407,10 @@ def test_a_node_that_cannot_work_refuses_to_start_with_a_sentence(make_node, par
         ({"image_transport": "pigeon"}, "pigeon"),
         ({"fusor": "wls"}, "no parameter 'fusor', did you mean 'fuser'?"),
         ({"left.time_ofset": 0.1}, "did you mean 'left.time_offset'?"),
+        ({"left.box_frame": "letterbox"}, "camera left: .* set 'box_size' to the width and height"),
+        ({"left.box_frame": "stretch", "left.box_size": [640]}, "camera left: setting 'box_size' is .640,."),
+        ({"left.box_size": "large"}, "camera left: setting 'box_size' is 'large'"),
+        ({"left.image_topic": "a b"}, "camera left: .*topic name"),
     ],
 )
 def test_a_bad_parameter_is_refused_at_start_with_its_name(make_node, parameters, says):
