@@ -41,6 +41,8 @@ class ClassFusionNode(ManagedNode):
             inputs.subscribe_latched(VisionInfo, f"{camera}/views/info", partial(self._on_info, camera))
             self.listen(inputs, camera, "views")
             self.listen(inputs, camera, "views/embeddings")
+        awaited = [inputs.name(f"{camera}/views") for camera in self.parameters.cameras]
+        self.get_logger().info(f"waiting for {', '.join(awaited)}")
 
     def publish(self, frame: FusedFrame | ViewFrame) -> None:
         assert isinstance(frame, FusedFrame) and self.fused_output is not None

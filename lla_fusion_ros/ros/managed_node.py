@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from threading import Lock
@@ -36,6 +37,7 @@ from lla_fusion_ros.types.tally import Tally
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 LOOK_EVERY = 0.25  # seconds between looks at silent cameras and QoS
 REPORT_EVERY = 1.0
+REPORTS_TO_TELL = 3  # of boxes without their images, one after the other, before the log tells
 SIGNS_OF_LIFE = ("image", "image/compressed", "views")  # without these a camera counts as silent
 LOST = {  # what the tally calls messages that DDS lost, by topic
     "image": "images_lost",
@@ -65,6 +67,10 @@ class ManagedNode(LifecycleNode):
         self._silent: frozenset[str] = frozenset()
         self._next_report = 0.0
         self._told: set[str] = set()
+        self._chosen_told: dict[str, str] = {}  # by camera
+        self._unpaired: Counter[str] = (
+            Counter()
+        )  # by camera: reports in a row with boxes but no image for them
         self.crowded: dict[str, str] = {}  # topics on which two publishers send, and which
         self.tally = Tally()
         self.guard = Guard(self.tally, self.on_frame_error)
@@ -164,11 +170,14 @@ class ManagedNode(LifecycleNode):
         self.about = {"model": name, "model hash": bundle.hash}
         return bundle
 
-    def listen(self, inputs: Inputs, camera: str, topic: str) -> None:
-        """Receive a topic below a camera's name."""
+    def listen(
+        self, inputs: Inputs, camera: str, topic: str, name: str = "", kind: type | None = None
+    ) -> None:
+        """Receive one of a camera's inputs; `name` and `kind` where it is not the topic of the contract."""
         lost = partial(self._count_lost, camera, LOST[topic])
-        kind = TYPES[contract.INPUTS[topic]]
-        inputs.subscribe(kind, f"{camera}/{topic}", partial(self.receive, camera, topic), lost)
+        key = f"{camera}/{topic}"
+        on_bytes = partial(self.receive, camera, topic)
+        inputs.subscribe(kind or TYPES[contract.INPUTS[topic]], name or key, on_bytes, lost, key)
 
     def receive(self, camera: str, topic: str, raw: bytes, received: int | None = None) -> None:
         """A message came; `received` is when the middleware got it."""
@@ -181,11 +190,21 @@ class ManagedNode(LifecycleNode):
 
     def troubles(self) -> dict[str, str]:
         """What is wrong, by camera."""
-        foreign = {} if self.perception is None else self.perception.foreign
-        return {
+        if self.perception is None:
+            return {}
+        foreign = {
             camera: f"its views come from bundle {theirs[:12]}, not from this node's; they are refused"
-            for camera, theirs in foreign.items()
+            for camera, theirs in self.perception.foreign.items()
         }
+        return {**self.perception.troubles(), **foreign}
+
+    def wiring(self, camera: str) -> dict[str, str]:
+        """How a camera is connected, for /diagnostics."""
+        return {}
+
+    def told_at_first(self, camera: str) -> str:
+        """What the log says once a camera's first frame is through; empty where it is too early."""
+        return "first frame fused"
 
     def tell_once(self, key: str, message: str) -> None:
         """Warn, but of the same thing only once."""
@@ -229,10 +248,18 @@ class ManagedNode(LifecycleNode):
             self.guard.publish(self.publish, frames)
             spent = time.monotonic() - begun
             for frame in frames:
+                self._tell_chosen(frame.camera)
                 late = (self.get_clock().now().nanoseconds - frame.header.stamp) / 1e9
                 if self._health is not None:
                     self._health.finish(late, spent / len(frames))
             return True
+
+    def _tell_chosen(self, camera: str) -> None:
+        """One line at the first frame of a camera, and one where it is decided otherwise later."""
+        text = self.told_at_first(camera)
+        if text and self._chosen_told.get(camera) != text:
+            self._chosen_told[camera] = text
+            self.get_logger().info(f"camera {camera}: {text}")
 
     def _on_worker_error(self, error: Exception) -> None:
         if not self.context.ok():  # a signal has ended ROS under the worker's feet; `stop` is on its way
@@ -290,6 +317,14 @@ class ManagedNode(LifecycleNode):
             values["two publishers on"] = ", ".join(self.crowded)
         waiting = {camera: queue.waiting(camera) for camera in cameras}
         hints = {camera: queue.hint(camera) for camera in cameras}
-        statuses = self._health.report(now, values, self.troubles(), waiting, hints)
+        wiring = {camera: self.wiring(camera) for camera in cameras}
+        troubles = self.troubles()
+        for camera, trouble in troubles.items():
+            self.tell_once(trouble, f"camera {camera}: {trouble}")
+        statuses = self._health.report(now, values, troubles, waiting, hints, wiring)
+        for camera, problem in self._health.unpaired.items():
+            self._unpaired[camera] = self._unpaired[camera] + 1 if problem else 0
+            if self._unpaired[camera] == REPORTS_TO_TELL:
+                self.tell_once(f"{camera} unpaired", f"camera {camera}: {problem}")
         stamp = self.get_clock().now().nanoseconds
         self._diagnostics.publish(write_diagnostics(Header(stamp, ""), statuses))
