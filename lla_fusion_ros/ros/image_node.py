@@ -36,8 +36,8 @@ TRANSPORTS = {"auto": ("image", "image/compressed"), "raw": ("image",), "compres
 class ImageNode(ManagedNode):
     """A managed node whose core begins with images and the boxes in them.
 
-    With the transport `auto` both image topics of a camera are heard until one of them speaks. The boxes may be
-    of any known type: the one that the graph offers is subscribed to.
+    With the transport `auto` both image topics of a camera are heard until one of them speaks. The boxes may
+    be of any known type: the one that the graph offers is subscribed to.
     """
 
     def make_perception(self, bundle: Bundle, fusion: FusionSettings | None) -> Perception:
@@ -160,7 +160,7 @@ class ImageNode(ManagedNode):
         super().receive(camera, topic, raw, received)
 
     def _is_of(self, camera: str, topic: str, raw: bytes) -> bool:
-        """Whether a message is this camera's: boxes of several cameras on one topic name the image's frame."""
+        """Whether a message is this camera's: boxes on a shared topic name the image's frame."""
         try:
             frame_id = CdrReader(raw).header().frame_id
         except InputError:
@@ -196,12 +196,12 @@ class ImageNode(ManagedNode):
             "an id is": "" if chosen is None else SCOPES[chosen.scope],
         }
 
-    def told_at_first(self, camera: str) -> str:
+    def connection(self, camera: str) -> str:
         how = self.wiring(camera)
         if self.perception is None or camera not in self.perception.chosen:
             return ""
         return (
-            f"first frame done: images of {how['images']}, boxes of {how['detections topic']} "
+            f"images of {how['images']}, boxes of {how['detections topic']} "
             f"({how['detections type']}), ids from {how['ids from']}, an id is {how['an id is']}"
         )
 
