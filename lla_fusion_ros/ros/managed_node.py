@@ -202,9 +202,9 @@ class ManagedNode(LifecycleNode):
         """How a camera is connected, for /diagnostics."""
         return {}
 
-    def told_at_first(self, camera: str) -> str:
-        """What the log says once a camera's first frame is through; empty where it is too early."""
-        return "first frame fused"
+    def connection(self, camera: str) -> str:
+        """How a camera is connected, for the log; empty where that is not decided yet."""
+        return "views are fused"
 
     def tell_once(self, key: str, message: str) -> None:
         """Warn, but of the same thing only once."""
@@ -256,10 +256,11 @@ class ManagedNode(LifecycleNode):
 
     def _tell_chosen(self, camera: str) -> None:
         """One line at the first frame of a camera, and one where it is decided otherwise later."""
-        text = self.told_at_first(camera)
+        text = self.connection(camera)
         if text and self._chosen_told.get(camera) != text:
+            begins = "from now on" if camera in self._chosen_told else "first frame"
             self._chosen_told[camera] = text
-            self.get_logger().info(f"camera {camera}: {text}")
+            self.get_logger().info(f"camera {camera}, {begins}: {text}")
 
     def _on_worker_error(self, error: Exception) -> None:
         if not self.context.ok():  # a signal has ended ROS under the worker's feet; `stop` is on its way

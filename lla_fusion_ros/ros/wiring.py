@@ -1,4 +1,4 @@
-"""From which topics a camera's images and boxes come, and of which type the boxes are: as the graph has it."""
+"""From which topics a camera's images and boxes come, and of which type the boxes are on this graph."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lla_fusion_ros.types.errors import InputError
 def topics_of(node: Node, camera: str, settings: CameraSettings) -> dict[str, str]:
     """What to subscribe to, before remaps, for each of a camera's inputs.
 
-    Compressed images are those beside what the raw name is remapped to, unless they have a remap of their own.
+    Compressed images are those beside what the raw name is remapped to, unless they have their own remap.
     """
     image = (settings.image_topic or contract.image_topic(camera)).removesuffix("/compressed")
     compressed = f"{image}/compressed"
