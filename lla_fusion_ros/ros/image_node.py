@@ -19,7 +19,7 @@ from lla_fusion_ros.stream.classify import Fallback
 from lla_fusion_ros.stream.frame_messages import bundle_message, view_messages
 from lla_fusion_ros.stream.frames import ViewFrame
 from lla_fusion_ros.stream.perception import Perception
-from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import FusionSettings
 
@@ -48,7 +48,10 @@ class ImageNode(ManagedNode):
             self.parameters.cameras,
             self.parameters.of(StreamSettings),
             fusion,
-            self.parameters.time_offsets,
+            {
+                camera: CameraWiring(time_offset=seconds)
+                for camera, seconds in self.parameters.time_offsets.items()
+            },
             cv_bridge_fallback(),
             self.tally,
             self.guard,

@@ -32,6 +32,7 @@ from lla_fusion_ros.ros.node_settings import (
     is_changeable,
 )
 from lla_fusion_ros.types.errors import InputError, LlaFusionError
+from lla_fusion_ros.types.settings import RENAMED
 
 Settings = TypeVar("Settings")
 FIXED = "fixed while the node is configured"
@@ -58,6 +59,7 @@ class Parameters:
         self._is_configured = is_configured
         self._settings: dict[type, Any] = {}
         self._group_of: dict[str, type] = {}
+        self._take_old_names()
         self.cameras: tuple[str, ...] = self._declare_cameras()
         for group, names in NODES[kind]:
             self._declare_group(group, names)
@@ -72,6 +74,15 @@ class Parameters:
     def time_offsets(self) -> dict[str, float]:
         """Seconds by camera."""
         return {camera: self._node.get_parameter(_offset_name(camera)).value for camera in self.cameras}
+
+    def _take_old_names(self) -> None:
+        """Parameters given at the start under the name that they had in the last release."""
+        given = self._node._parameter_overrides
+        for old, new in RENAMED.items():
+            if old in given:
+                value = given.pop(old).value
+                given.setdefault(new, Parameter(new, value=value))
+                self._node.get_logger().warning(f"parameter '{old}' is now called '{new}': {new}: {value}")
 
     def _declare_cameras(self) -> tuple[str, ...]:
         descriptor = ParameterDescriptor(

@@ -12,7 +12,6 @@ from sensor_msgs.msg import CompressedImage, Image
 from vision_msgs.msg import Detection2DArray, LabelInfo, VisionInfo
 
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.engine.tracks import TrackKey
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.ros.node_settings import NodeSettings
 from lla_fusion_ros.stream.frame_messages import Outgoing, cleared_message, fused_messages, label_message
@@ -90,7 +89,7 @@ class FusedOutput:
         for note in fused.result.notes:
             self._node.tell_once(note, note)
 
-    def clear(self, cleared: Sequence[TrackKey]) -> None:
+    def clear(self, cleared: Sequence[str]) -> None:
         """Tracks were forgotten between frames; these were warned of."""
         if cleared:
             self._node.outputs.publish(cleared_message(cleared, self._node.get_clock().now().nanoseconds))
