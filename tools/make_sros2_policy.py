@@ -40,12 +40,13 @@ def policy(cameras: list[str], namespace: str = "/") -> str:
     of_cameras = {
         "images": [topic(camera) for camera in cameras for topic in images],
         "views": [topic(camera) for camera in cameras for topic in views],
+        "fused": [contract.camera_fused_topic(camera) for camera in cameras],
         "shown": [topic(camera) for camera in cameras for topic in [*views, contract.annotated_topic]],
     }
     nodes = {
-        "perception": (of_cameras["images"], [*fused, *of_cameras["shown"]]),
+        "perception": (of_cameras["images"], [*fused, *of_cameras["fused"], *of_cameras["shown"]]),
         "crop_classifier": (of_cameras["images"], [contract.NODE_DIAGNOSTICS, *of_cameras["shown"]]),
-        "class_fusion": (of_cameras["views"], fused),
+        "class_fusion": (of_cameras["views"], [*fused, *of_cameras["fused"]]),
     }
     root = ElementTree.Element("policy", version="0.2.0")
     enclaves = ElementTree.SubElement(root, "enclaves")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import fields
 from typing import Any
 
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError, unknown_name
-from lla_fusion_ros.types.settings import FusionSettings
+from lla_fusion_ros.types.settings import RENAMED, FusionSettings
 
 
 def add_setting_options(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +30,9 @@ def settings_from(args: argparse.Namespace) -> tuple[FusionSettings, StreamSetti
         name, equals, value = text.partition("=")
         if not equals:
             raise InputError(f"--set {text}: expected NAME=VALUE with a name out of {', '.join(kinds)}")
+        if name in RENAMED:
+            print(f"'{name}' is now called '{RENAMED[name]}'", file=sys.stderr)
+            name = RENAMED[name]
         if name not in kinds:
             raise InputError(f"--set {text}: {unknown_name('setting', name, kinds)}")
         kind, type_name = kinds[name]

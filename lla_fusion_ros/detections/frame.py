@@ -38,6 +38,11 @@ class FrameDetections:
         return len(self.bbox)
 
     @property
+    def nbytes(self) -> int:
+        """About how much memory it takes; without the scores."""
+        return self.bbox.nbytes + sum(map(len, self.ids or ()))
+
+    @property
     def boxes(self) -> np.ndarray:
         """cx, cy, w, h in pixels.  [detections, 4]"""
         return self.bbox[:, [0, 1, 3, 4]]

@@ -110,8 +110,8 @@ class Traps:
             camera,
             always and several,
             f"every id of {camera} equals the class of its box ({some}): the detector puts the class "
-            "into the id, and all objects of a class would be fused as one; use its tracker's topic, or let "
-            "the built-in tracker give the ids",
+            "into the id, and all objects of a class would be fused as one; use its tracker's topic; "
+            "with identity 'auto' the built-in tracker gives the ids",
         )
 
     def _jumping(self, camera: str, seen: _Camera, edges: np.ndarray, ids: tuple[str, ...]) -> None:
@@ -129,7 +129,7 @@ class Traps:
             sum(seen.kept) <= 0.1 * len(seen.kept),
             f"the ids of {camera} change in every frame: of {len(seen.kept)} boxes that lie where one of the "
             f"frame before lay, {sum(seen.kept)} kept its id, so nothing is fused over time; use the "
-            "tracker's topic, or let the built-in tracker give the ids",
+            "tracker's topic; with identity 'auto' the built-in tracker gives the ids",
         )
 
     def _corner(self, camera: str, seen: _Camera, edges: np.ndarray, image_size: tuple[int, int]) -> None:

@@ -49,5 +49,9 @@ def views_info_topic(camera: str) -> str:
     return f"{camera}/views/info"
 
 
+def camera_fused_topic(camera: str) -> str:
+    return f"{camera}/fused_classes"
+
+
 def annotated_topic(camera: str) -> str:
     return f"{camera}/annotated"

@@ -84,7 +84,7 @@ class OutputFolder:
         self._before: Path | None = None  # where earlier results wait until they are replaced
         self.fuser = options.fusion.fuser or bundle.meta.default_fuser
         self.truth = None if wanted.truth is None else read_truth(wanted.truth)
-        self.timelines = TimelineSink(self.truth, options.fusion.track_id_scope)
+        self.timelines = TimelineSink(self.truth)
         # whatever is wrong with fusers or truth is said before anything is written
         bundle.fuser(self.fuser, options.fusion.window)
         self._scorer = (
@@ -92,7 +92,7 @@ class OutputFolder:
             if self.truth is None
             else ScoreSink(self.truth, bundle, options.fusion, wanted.compare, wanted.unknown_classes)
         )
-        self._tracks = TrackTable(bundle.class_names, options.fusion.track_id_scope)
+        self._tracks = TrackTable(bundle.class_names)
         self.sinks: list[Sink] = []
 
     def __enter__(self) -> OutputFolder:

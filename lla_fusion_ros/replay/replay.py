@@ -17,7 +17,7 @@ from lla_fusion_ros.replay.sinks import Sink
 from lla_fusion_ros.replay.sources import bag_views, make_perception
 from lla_fusion_ros.stream.frames import ViewFrame
 from lla_fusion_ros.stream.perception import Perception
-from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.errors import BagError
 from lla_fusion_ros.types.settings import FusionSettings
 
@@ -36,7 +36,7 @@ class ReplayOptions:
         use: what to fuse: the bag's images, its recorded views, or whichever it has (images first).
         start: seconds to skip at the beginning.
         device, precision: where and how the networks run.
-        time_offsets: seconds by camera, added to the stamps of its detections before pairing.
+        wiring: by camera, where it is not the default; the type of its detections is the recorded one.
     """
 
     fusion: FusionSettings = field(default_factory=FusionSettings)
@@ -45,7 +45,7 @@ class ReplayOptions:
     start: float = 0.0
     device: str = "auto"
     precision: str = "auto"
-    time_offsets: dict[str, float] = field(default_factory=dict)
+    wiring: dict[str, CameraWiring] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def replay(
         options.fusion,
         options.device,
         options.precision,
-        options.time_offsets,
+        options.wiring,
     )
     start = bag.summary.start + int(options.start * 1e9) if options.start else 0
     source = bag_views(bag, cameras, perception, bundle, start)

@@ -77,7 +77,7 @@ class Timeline:
 class TimelineSink:
     """Takes every fused frame and keeps the story of each track."""
 
-    def __init__(self, truth: Truth | None = None, scope: str = "global") -> None:
+    def __init__(self, truth: Truth | None = None) -> None:
         self.truth = truth
         self.tracks: dict[str, Timeline] = {}
         self.forgotten = 0  # tracks left out for want of room
@@ -85,7 +85,6 @@ class TimelineSink:
         self.first: int | None = None
         self.last = 0
         self.cameras: dict[str, int] = {}
-        self._scope = scope
 
     def take(self, time: int, fused: FusedFrame) -> None:
         frame, result = fused.frame, fused.result
@@ -98,7 +97,7 @@ class TimelineSink:
         warned = reasons_of(fused)
         wanted: list[tuple[Timeline, int]] = []
         for row, track in enumerate(result.ids):
-            timeline = self._timeline(track, "" if self._scope == "global" else f"{frame.camera} ")
+            timeline = self._timeline(track, frame.track_ids[result.kept[row]])
             reasons = warned[row]
             single = int(singles[row].argmax())
             entropy = float(result.verdicts.entropy[row] / np.log(max(result.pmf.shape[1], 2)))
@@ -119,8 +118,7 @@ class TimelineSink:
         if wanted and frame.pixels is not None:
             self._picture(frame, frame.pixels, wanted)
 
-    def _timeline(self, track: str, prefix: str) -> Timeline:
-        name = prefix + track
+    def _timeline(self, name: str, track: str) -> Timeline:
         if name not in self.tracks:
             if len(self.tracks) >= MOST_TRACKS:
                 dullest = min(self.tracks.values(), key=lambda track: track.interest)

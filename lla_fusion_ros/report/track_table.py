@@ -12,7 +12,7 @@ from lla_fusion_ros.warnings.result import IDENTITY_SWITCH, REASONS
 
 def reasons_of(fused: FusedFrame) -> list[tuple[str, ...]]:
     """The warnings of every row of a fused frame; a track that was begun again was an identity switch."""
-    restarted = {key.id for key in fused.result.restarted}
+    restarted = set(fused.result.restarted)
     rows = []
     for track, raised in zip(fused.result.ids, fused.result.verdicts.raised, strict=True):
         reasons = tuple(reason for reason, on in zip(REASONS, raised, strict=True) if on)
@@ -37,22 +37,16 @@ class _Track:
 
 
 class TrackTable:
-    """A sink with one short record per track.
+    """A sink with one short record per track."""
 
-    Args:
-        scope: "camera" where each camera has its own ids.
-    """
-
-    def __init__(self, class_names: Sequence[str], scope: str = "global") -> None:
+    def __init__(self, class_names: Sequence[str]) -> None:
         self._names = class_names
-        self._scope = scope
-        self._tracks: dict[tuple[str, str], _Track] = {}
+        self._tracks: dict[str, _Track] = {}
 
     def take(self, time: int, fused: FusedFrame) -> None:
         camera, stamp = fused.frame.camera, fused.frame.header.stamp
         for row, (name, reasons) in enumerate(zip(fused.result.ids, reasons_of(fused), strict=True)):
-            key = ("" if self._scope == "global" else camera, name)
-            track = self._tracks.setdefault(key, _Track(name, stamp))
+            track = self._tracks.setdefault(name, _Track(name, stamp))
             track.last = stamp
             track.views[camera] = track.views.get(camera, 0) + 1
             pmf = fused.result.pmf[row]

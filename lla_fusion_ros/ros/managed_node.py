@@ -18,7 +18,6 @@ from std_srvs.srv import Trigger
 
 from lla_fusion_ros.bundle import Bundle, load_bundle
 from lla_fusion_ros.bundle.resources import shipped_models
-from lla_fusion_ros.engine.tracks import TrackKey
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.status import write_diagnostics
@@ -288,7 +287,7 @@ class ManagedNode(LifecycleNode):
         response.success, response.message = True, "all tracks forgotten"
         return response
 
-    def _forget(self, warned: Sequence[TrackKey]) -> None:
+    def _forget(self, warned: Sequence[str]) -> None:
         if self.fused_output is not None:
             self.fused_output.clear(warned)
 

@@ -108,7 +108,7 @@ NODES: dict[str, tuple[Group, ...]] = {
     "crop_classifier": ((NodeSettings, None), (NetworkSettings, None), (StreamSettings, None)),
     "class_fusion": (
         (NodeSettings, None),
-        (StreamSettings, ("sync_wait", "sync_memory", "queue_depth")),
+        (StreamSettings, ("sync_wait", "sync_memory", "queue_depth", "identity")),
         (FusionSettings, None),
     ),
 }

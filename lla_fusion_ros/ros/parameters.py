@@ -31,7 +31,7 @@ from lla_fusion_ros.ros.node_settings import (
     is_changeable,
 )
 from lla_fusion_ros.types.errors import InputError, LlaFusionError
-from lla_fusion_ros.types.settings import PAIR
+from lla_fusion_ros.types.settings import PAIR, RENAMED
 
 Settings = TypeVar("Settings")
 FIXED = "fixed while the node is configured"
@@ -58,6 +58,7 @@ class Parameters:
         self._is_configured = is_configured
         self._settings: dict[type, Any] = {}
         self._group_of: dict[str, type] = {}
+        self._take_old_names()
         self.cameras: tuple[str, ...] = self._declare_cameras()
         self._of_camera = {camera: self._declare_camera(camera) for camera in self.cameras}
         for group, names in NODES[kind]:
@@ -72,10 +73,14 @@ class Parameters:
     def of_camera(self, camera: str) -> CameraSettings:
         return self._of_camera[camera]
 
-    @property
-    def time_offsets(self) -> dict[str, float]:
-        """Seconds by camera."""
-        return {camera: own.time_offset for camera, own in self._of_camera.items()}
+    def _take_old_names(self) -> None:
+        """Parameters given at the start under the name that they had in the last release."""
+        given = self._node._parameter_overrides
+        for old, new in RENAMED.items():
+            if old in given:
+                value = given.pop(old).value
+                given.setdefault(new, Parameter(new, value=value))
+                self._node.get_logger().warning(f"parameter '{old}' is now called '{new}': {new}: {value}")
 
     def _declare_cameras(self) -> tuple[str, ...]:
         descriptor = ParameterDescriptor(

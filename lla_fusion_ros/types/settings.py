@@ -19,6 +19,10 @@ def setting(
     return field(default=default, metadata=metadata)
 
 
+# Settings that had another name until the last release.
+RENAMED = {"track_id_scope": "identity"}
+
+
 def check_settings(settings: Any) -> None:
     """Refuse a settings dataclass with a value of another type, out of range or not among the choices."""
     for f in fields(settings):
@@ -53,11 +57,6 @@ class FusionSettings:
         "for each view, is refused",
         1,
         100,
-    )
-    track_id_scope: str = setting(
-        "global",
-        "global: one id is one object in every camera; camera: each camera has its own ids",
-        choices=("global", "camera"),
     )
     max_age: float = setting(600.0, "seconds after which a track begins anew; 0: never", 0.0, 86400.0)
     idle_timeout: float = setting(5.0, "seconds without a view after which a track is forgotten", 0.1, 3600.0)
