@@ -116,7 +116,13 @@ class ImageNode(ManagedNode):
         assert self.perception is not None
         self.perception.set_detections_type(camera, type_name)
         inputs.unsubscribe(f"{camera}/detections")
-        self.listen(inputs, camera, "detections", self._topics[camera]["detections"], kind)
+        try:
+            self.listen(inputs, camera, "detections", self._topics[camera]["detections"], kind)
+        except RuntimeError as error:  # rcl's; a DDS participant has a topic with one type only
+            self._types[camera] = ""
+            raise InputError(
+                f"{type_name} cannot be subscribed to: {str(error).partition(', at ')[0]}"
+            ) from None
         self._types[camera] = type_name
         self._heard[camera] = time.monotonic()
 
@@ -189,10 +195,10 @@ class ImageNode(ManagedNode):
         transport = self._transport.get(camera, self._awaited()[0])
         chosen = self.perception.chosen.get(camera)
         return {
-            "images": self.inputs.name(f"{camera}/{transport}"),
+            "image topic": self.inputs.name(f"{camera}/{transport}"),
             "detections topic": self.inputs.name(f"{camera}/detections"),
             "detections type": self._types[camera],
-            "ids from": "not decided yet" if chosen is None else chosen.ids,
+            "ids from": "not decided yet" if chosen is None else f"the {chosen.ids}",
             "an id is": "" if chosen is None else SCOPES[chosen.scope],
         }
 
@@ -201,7 +207,7 @@ class ImageNode(ManagedNode):
         if self.perception is None or camera not in self.perception.chosen:
             return ""
         return (
-            f"images of {how['images']}, boxes of {how['detections topic']} "
+            f"images of {how['image topic']}, boxes of {how['detections topic']} "
             f"({how['detections type']}), ids from {how['ids from']}, an id is {how['an id is']}"
         )
 

@@ -15,13 +15,11 @@ from std_srvs.srv import Trigger
 from vision_msgs.msg import Detection2DArray, LabelInfo
 
 from lla_fusion_ros.bundle import save_bundle
-from lla_fusion_ros.engine.engine import FusionEngine, Observation
-from lla_fusion_ros.images.crops import Pixels, cut_crops
 from lla_fusion_ros.messages.detections import parse_detections
-from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.ros.perception import PerceptionNode
 from lla_fusion_ros.types.errors import InputError, LlaFusionError
 from support.camera import SECOND, START, CameraOnGraph, counted, pmf_of, stamp_of
+from support.reference import reference
 from support.ros import LATCHED
 from support.tiny_bundle import tiny_bundle
 
@@ -51,7 +49,7 @@ def make_node(ros_graph, model):
     nodes = []
 
     def make(**parameters) -> PerceptionNode:
-        values = {"model": model, "cameras": ["left", "right"], **parameters}
+        values = {"model": model, "cameras": ["left", "right"], "identity": "global", **parameters}
         overrides = [Parameter(name, value=value) for name, value in values.items()]
         node = ros_graph.add(PerceptionNode(parameter_overrides=overrides))
         nodes.append(node)
@@ -74,16 +72,6 @@ def connect(graph, listener, camera, topic="/fused_classes"):
     graph.wait_for_subscribers(camera.detections)
     graph.wait_for_publishers(listener, topic)
     return received
-
-
-def reference(bundle, frames):
-    """What the core gives for the same frames, without any message."""
-    classifier, engine = Classifier(bundle, "cpu", "auto"), FusionEngine(bundle)
-    result = []
-    for camera, stamp, image, ids, boxes in frames:
-        crops = cut_crops(Pixels(image, "rgb"), boxes, bundle.input_size, bundle.crop_margin)
-        result.append(engine.update(Observation(camera, stamp, ids, classifier(crops))))
-    return result
 
 
 def test_stock_subscribers_read_the_numbers_of_the_core_and_late_ones_get_labels(
@@ -230,7 +218,7 @@ def test_parameters_describe_themselves_and_bad_changes_are_refused_with_a_reaso
     for name, value, says in (
         ("fuser", "no_such_fuser", "no_such_fuser"),
         ("window", 0, "window"),
-        ("track_id_scope", "planet", "planet"),
+        ("identity", "planet", "planet"),
         ("clock_jump", 0.2, "clock_jump"),
         ("model", "other.safetensors", "cannot change"),
         ("device", "cuda", "cannot change"),
