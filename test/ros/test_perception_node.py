@@ -51,7 +51,7 @@ def make_node(ros_graph, model):
     nodes = []
 
     def make(**parameters) -> PerceptionNode:
-        values = {"model": model, "cameras": ["left", "right"], **parameters}
+        values = {"model": model, "cameras": ["left", "right"], "identity": "global", **parameters}
         overrides = [Parameter(name, value=value) for name, value in values.items()]
         node = ros_graph.add(PerceptionNode(parameter_overrides=overrides))
         nodes.append(node)
@@ -230,7 +230,7 @@ def test_parameters_describe_themselves_and_bad_changes_are_refused_with_a_reaso
     for name, value, says in (
         ("fuser", "no_such_fuser", "no_such_fuser"),
         ("window", 0, "window"),
-        ("track_id_scope", "planet", "planet"),
+        ("identity", "planet", "planet"),
         ("clock_jump", 0.2, "clock_jump"),
         ("model", "other.safetensors", "cannot change"),
         ("device", "cuda", "cannot change"),
