@@ -42,6 +42,7 @@ def measure_live(bag: Path, model: str, seconds: float, rounds: int) -> Iterator
 def _loaded(name: str, bag: Path, model: str, seconds: float) -> list[dict[str, Any]]:
     """What the load says of one node at each of the rates."""
     settings = (f"cameras:=[{', '.join(CAMERAS)}]", f"model:={model}", "image_transport:=compressed")
+    settings += ("identity:=global",)
     arguments = ["--ros-args", *(word for setting in settings for word in ("-p", setting))]
     with tempfile.TemporaryDirectory() as logs, Processes(Path(logs)) as processes:
         node = processes.start(name, NODES[name], arguments)

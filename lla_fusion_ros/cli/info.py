@@ -130,6 +130,7 @@ def _bag_lines(description: Any) -> list[str]:
         lines.append(
             f"camera    {camera.name}: {camera.kind}, {camera.frames} frames, "
             f"{camera.detections} detections, {camera.tracks} tracks"
+            + (f"; {camera.chosen}" if camera.chosen else "")
         )
     lines += [f"topic     {name}  {kind}  {count}" for name, kind, count in description.topics]
     return lines

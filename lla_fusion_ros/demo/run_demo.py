@@ -92,7 +92,8 @@ class Demo:
         names = "[" + ", ".join(cameras) + "]"
         # long waiting lines: a busy machine may lag behind the drive, but nothing is to be lost
         lines = {"queue_depth": "200", "input_depth": "200", "output_depth": "1000"}
-        parameters = {"model": str(self._model), "cameras": names, "use_sim_time": "true", **lines}
+        own_ids = {"identity": "global"}  # the sign world names its objects for both cameras
+        parameters = {"model": str(self._model), "cameras": names, "use_sim_time": "true", **own_ids, **lines}
         words = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
         processes.start("perception", "lla_fusion_ros.ros perception", ["--ros-args", *words])
         recorder = processes.start(

@@ -49,10 +49,12 @@ class FrameDetections:
 
     @property
     def confidence(self) -> np.ndarray | None:
-        """The best score of each detection, 0 where it has none; None without scores.  [detections]"""
-        if self.scores is None:
+        """The best score of each detection, 0 where it has none; None where none has one.  [detections]"""
+        if not any(self.scores or ()):
             return None
-        return np.array([max((score for _, score in own), default=0.0) for own in self.scores], np.float64)
+        return np.array(
+            [max((score for _, score in own), default=0.0) for own in self.scores or ()], np.float64
+        )
 
     @property
     def classes(self) -> tuple[str, ...]:

@@ -10,9 +10,9 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from lla_fusion_ros.bags.describe import why_nothing_is_tracked
+from lla_fusion_ros.bags.describe import why_nothing_can_be_fused
 from lla_fusion_ros.bags.reader import Bag
-from lla_fusion_ros.bags.topics import ViewTopics, find_cameras, name_cameras
+from lla_fusion_ros.bags.topics import find_cameras, name_cameras
 from lla_fusion_ros.bags.writer import BagWriter, check_removable
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.replay.replay import ReplayOptions, ReplayResult, choose_input, replay
@@ -238,8 +238,7 @@ def replay_to_folder(
         named = list(wanted.cameras)
         wiring = name_cameras(bag.summary, named) if named else find_cameras(bag.summary)
         cameras = choose_input(wiring, options.use)  # refuses before anything is written
-        boxes = [each.views if isinstance(each, ViewTopics) else each.detections for each in cameras]
-        if reason := why_nothing_is_tracked(bag, boxes):
+        if reason := why_nothing_can_be_fused(bag, cameras):
             raise BagError(f"the bag cannot be fused: {reason}")
         heard = None if progress is None else _with_bag(progress, bag)
         with OutputFolder(folder, bundle, options, wanted, path) as outputs:

@@ -57,7 +57,8 @@ class ReplayResult:
         seconds: wall time of the run, without loading the model.
         recorded: seconds of recording that were fused.
         counts: the counters of all cameras; those that begin with `dropped_` are losses.
-        hints: by camera, why messages found no partner, where some were lost to that.
+        hints: by camera, why messages found no partner, where some were lost to that, and what would be
+            fused wrongly.
         used: "images" or "views".
         interrupted: the user stopped it; everything written so far is complete.
     """
@@ -153,11 +154,12 @@ def fuse_frames(
 
 
 def _hints(perception: Perception) -> dict[str, str]:
-    """Why messages found no partner, by camera, where that is more than an accident."""
-    queue, hints = perception.queue, {}
+    """Why messages found no partner, where that is more than an accident, and troubles, by camera."""
+    queue, troubles = perception.queue, perception.troubles()
+    hints = {camera: [troubles[camera]] for camera in troubles}
     unpaired = {name for name in queue.losses.values() if name.startswith("dropped_")}
     for camera in perception.cameras:
         counts = perception.tally.of(camera)
         if sum(counts[name] for name in unpaired) > _ACCIDENTS * counts["detections"]:
-            hints[camera] = queue.hint(camera)
-    return {camera: hint for camera, hint in hints.items() if hint}
+            hints.setdefault(camera, []).append(queue.hint(camera))
+    return {camera: "; ".join(filter(None, own)) for camera, own in hints.items() if any(own)}

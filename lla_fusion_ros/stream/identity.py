@@ -81,13 +81,13 @@ class Identity:
         stamp: int,
         type_name: str,
         found: FrameDetections,
-        image_size: tuple[int, int],
+        image_size: tuple[int, int] | None,
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Id in its camera and id of the object of every box, "" where it has none.
 
         Args:
             found: its boxes in pixels of the image.
-            image_size: width and height.
+            image_size: width and height, where they are known.
         """
         self._traps[camera].feed(camera, found, image_size)
         if not len(found):

@@ -181,13 +181,13 @@ def test_a_warned_track_that_is_forgotten_or_begins_anew_clears_its_warning_once
 
 @pytest.mark.parametrize(
     "change",
-    [{"fuser": "last"}, {"window": 7}, {"track_id_scope": "camera"}, None],
-    ids=["fuser", "window", "scope", "reset"],
+    [{"fuser": "last"}, {"window": 7}, None],
+    ids=["fuser", "window", "reset"],
 )
 def test_a_warning_ends_when_all_tracks_are_forgotten_between_frames(world, model, change) -> None:
     engine, warned = warned_engine(world, model)
     ended = engine.reset() if change is None else engine.configure(FusionSettings(**change))
-    assert sorted(key for key in ended) == sorted(warned)
+    assert sorted(ended) == sorted(warned)
     assert engine.tracks == 0 and engine.reset() == ()
     assert engine.update(frame(world.known(5), 0)).cleared == ()
 
@@ -313,16 +313,6 @@ def test_the_note_of_a_fuser_appears_once_it_is_used_over_time(world, model) -> 
     tracks = world.known(1)
     assert engine.update(frame(tracks, 0)).notes == ()
     assert "wls_robust" in engine.update(frame(tracks, 1)).notes[0]
-
-
-def test_cameras_keep_their_tracks_apart_in_camera_scope(world, model) -> None:
-    engine = FusionEngine(model, FusionSettings(track_id_scope="camera"))
-    first, second = two_kinds(world, 1)
-    for step in range(4):
-        front = engine.update(frame(first, step, camera="front"))
-        left = engine.update(frame(second, step, camera="left"))
-    assert front.pmf[0].argmax() == 0 and left.pmf[0].argmax() == CLASSES - 1
-    assert engine.tracks == 2
 
 
 def test_thousands_of_frames_leave_the_memory_of_the_engine_unchanged(world, model) -> None:

@@ -29,19 +29,18 @@ def test_an_id_keeps_its_row_and_is_fresh_only_once() -> None:
     assert second.rows.tolist() == first.rows[::-1].tolist()
 
 
-def test_ids_are_shared_by_cameras_or_kept_apart() -> None:
-    shared, apart = make_store(), make_store(track_id_scope="camera")
-    for store, tracks in ((shared, 1), (apart, 2)):
-        store.admit("front", at(0), ["7"])
-        store.admit("left", at(0), ["7"])
-        assert len(store) == tracks
+def test_an_id_is_one_track_in_all_cameras() -> None:
+    store = make_store()
+    store.admit("front", at(0), ["7"])
+    store.admit("left", at(0), ["7"])
+    assert len(store) == 1
 
 
 def test_ids_are_kept_byte_for_byte() -> None:
     store = make_store()
     names = ["7", "07", " 7", "7 ", "Å", "A\u030a", "№ 7", "x" * 256]
     admission = store.admit("front", at(0), names)
-    assert [key for key in store.keys(admission.rows)] == names
+    assert store.ids(admission.rows) == names
 
 
 def test_empty_and_overlong_ids_are_dropped_and_counted() -> None:
@@ -220,7 +219,7 @@ def test_whatever_comes_every_detection_is_fused_or_counted_and_rows_are_distinc
         admission = store.admit(camera, at(seconds), ids)
         assert len(admission.kept) + sum(admission.dropped.values()) == len(ids)
         assert len(set(admission.rows.tolist())) == len(admission.rows)
-        assert [key for key in store.keys(admission.rows)] == [ids[i] for i in admission.kept]
+        assert store.ids(admission.rows) == [ids[i] for i in admission.kept]
         assert len(store) <= 3
         assert (store.views(admission.rows).sum(axis=1) >= 1).all()
         assert np.all(admission.rows < store.allocated)
