@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -27,7 +27,8 @@ from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.tally import Tally
 
-DISCOVERY = 1.5  # seconds until all publishers of a graph are known
+SETTLED = 1.5  # seconds without a new topic after which all publishers of a graph are known
+PATIENCE = 5.0  # seconds until another node is found; and then until the first messages come
 MOST_FRAMES = 5000  # kept of a camera
 _LIKE_DETECTIONS = re.compile(r"Detect|Object|BoundingBox|Track", re.IGNORECASE)
 _OURS = ("/fused_classes", "/views", "/views/embeddings", "/annotated", "/class_sets", "/decisions")
@@ -89,10 +90,10 @@ def describe_graph(seconds: float = 5.0) -> GraphDescription:
     executor = SingleThreadedExecutor(context=context)
     executor.add_node(node)
     try:
-        _spin(executor, DISCOVERY)
-        topics = _topics(node)
+        topics = _discover(executor, node)
         wiring = find_cameras(Summary(tuple(topics.values()), 0, 0))
         listeners = [_Listener(node, camera, topics) for camera in wiring.cameras]
+        _spin(executor, PATIENCE, lambda: all(listener.complete for listener in listeners))
         _spin(executor, seconds)
         cameras = tuple(listener.found(seconds) for listener in listeners)
     finally:
@@ -114,10 +115,26 @@ def describe_graph(seconds: float = 5.0) -> GraphDescription:
 _ARGUMENTS = "the launch arguments cameras, image_topic and detections_topic"
 
 
-def _spin(executor: SingleThreadedExecutor, seconds: float) -> None:
+def _spin(executor: SingleThreadedExecutor, seconds: float, done: Callable[[], bool] = lambda: False) -> None:
     end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
+    while (left := end - time.monotonic()) > 0 and not done():
         executor.spin_once(timeout_sec=left)
+
+
+def _discover(executor: SingleThreadedExecutor, node: Node) -> dict[str, Topic]:
+    """All topics, once no new one is found any more."""
+    topics: dict[str, Topic] = {}
+    began = changed = time.monotonic()
+    while (now := time.monotonic()) - began < 2 * PATIENCE:
+        found = _topics(node)
+        if found.keys() != topics.keys():
+            changed = now
+        topics = found
+        others = len(node.get_node_names()) > 1
+        if now - changed >= SETTLED and (others or now - began >= PATIENCE):
+            break
+        _spin(executor, 0.25)
+    return topics
 
 
 def _topics(node: Node) -> dict[str, Topic]:
@@ -209,6 +226,11 @@ class _Listener:
             node.create_subscription(boxes, camera.detections, self._on_boxes, qos, raw=True)
         except InputError as error:
             self._problem = f"{camera.detections}: {error}"
+
+    @property
+    def complete(self) -> bool:
+        """Whether something has come on both topics, or something is wrong."""
+        return bool(self._problem or (self._images.stamps and self._boxes.stamps))
 
     def _on_image(self, raw: bytes) -> None:
         try:

@@ -49,7 +49,7 @@ def test_cameras_are_found_measured_and_a_launch_command_is_proposed(ros_graph, 
     publish(lambda stamp: front.send(stamp, IMAGE, ("1", "2"), BOXES))
     publish(lambda stamp: rear.send(stamp, IMAGE, ("", ""), BOXES))
     code, found = told(capsys)
-    assert code == 0 and found["can_be_fused"] and not found["missing"]
+    assert (code, found["can_be_fused"], found["missing"]) == (0, True, [])
     cameras = {camera["name"]: camera for camera in found["cameras"]}
     assert set(cameras) == {"front", "rear/rgb"}
     one = cameras["front"]
