@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lla_fusion_ros.cli.bag_progress import BagProgress, print_scores
 from lla_fusion_ros.cli.json_option import STDOUT, add_json_option, write_json
 from lla_fusion_ros.cli.output_paths import check_folder
-from lla_fusion_ros.cli.settings_options import add_setting_options, settings_from
+from lla_fusion_ros.cli.settings_options import add_setting_options, settings_from, wiring_from
 from lla_fusion_ros.cli.words import printable
 from lla_fusion_ros.types.settings import PRECISIONS
 
@@ -86,7 +86,9 @@ def run(args: argparse.Namespace) -> int:
     if args.json != STDOUT:
         default = "" if args.bundle else ", the default: choose with --bundle"
         print(f"model {printable(bundle_line(bundle))}{default}", flush=True)
-    options = ReplayOptions(fusion, stream, args.use, args.start, args.device, args.precision)
+    options = ReplayOptions(
+        fusion, stream, args.use, args.start, args.device, args.precision, wiring_from(args)
+    )
     wanted = Wanted(
         bag=not args.no_bag,
         views=not args.no_views,
@@ -144,6 +146,7 @@ def _as_dict(bag: Path, bundle: Bundle, outcome: Outcome) -> dict[str, object]:
         },
         # not asdict, which takes a Counter apart
         **{each.name: getattr(outcome.result, each.name) for each in fields(outcome.result)},
+        "chosen": {camera: asdict(chosen) for camera, chosen in outcome.result.chosen.items()},
         "fuser": outcome.fuser,
         "views_per_second": outcome.result.views / max(outcome.result.seconds, 1e-9),
         "scores": None if outcome.scores is None else outcome.scores.as_dict(),

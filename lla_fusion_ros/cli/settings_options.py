@@ -7,7 +7,7 @@ import sys
 from dataclasses import fields
 from typing import Any
 
-from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.errors import InputError, unknown_name
 from lla_fusion_ros.types.settings import RENAMED, FusionSettings
 
@@ -20,6 +20,30 @@ def add_setting_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def wiring_from(args: argparse.Namespace) -> dict[str, CameraWiring]:
+    """What `--set CAMERA.NAME=VALUE` says of cameras; see `add_setting_options`."""
+    values: dict[str, dict[str, Any]] = {}
+    for text in args.set:
+        name, _, value = text.partition("=")
+        camera, _, own = name.rpartition(".")
+        if camera:
+            values.setdefault(camera, {})[own] = _parse_wiring(text, own, value)
+    return {camera: CameraWiring(**own) for camera, own in values.items()}
+
+
+def _parse_wiring(text: str, name: str, value: str) -> Any:
+    try:
+        if name == "box_size":
+            width, height = value.split("x")
+            return float(width), float(height)
+        return {"time_offset": float, "box_frame": str}[name](value)
+    except KeyError:
+        raise InputError(f"--set {text}: a camera has time_offset, box_frame and box_size") from None
+    except ValueError:
+        kind = "WIDTHxHEIGHT" if name == "box_size" else "a number"
+        raise InputError(f"--set {text}: '{value}' is not {kind}") from None
+
+
 def settings_from(args: argparse.Namespace) -> tuple[FusionSettings, StreamSettings]:
     """Settings as the user gave them; a wrong name or value is refused with a sentence."""
     values: dict[type, dict[str, Any]] = {FusionSettings: {}, StreamSettings: {}}
@@ -30,6 +54,8 @@ def settings_from(args: argparse.Namespace) -> tuple[FusionSettings, StreamSetti
         name, equals, value = text.partition("=")
         if not equals:
             raise InputError(f"--set {text}: expected NAME=VALUE with a name out of {', '.join(kinds)}")
+        if "." in name:
+            continue  # of a camera, see `wiring_from`
         if name in RENAMED:
             print(f"'{name}' is now called '{RENAMED[name]}'", file=sys.stderr)
             name = RENAMED[name]

@@ -50,11 +50,10 @@ class FrameDetections:
     @property
     def confidence(self) -> np.ndarray | None:
         """The best score of each detection, 0 where it has none; None where none has one.  [detections]"""
-        if not any(self.scores or ()):
+        scores = self.scores or ()
+        if not any(scores):
             return None
-        return np.array(
-            [max((score for _, score in own), default=0.0) for own in self.scores or ()], np.float64
-        )
+        return np.array([max((score for _, score in own), default=0.0) for own in scores], np.float64)
 
     @property
     def classes(self) -> tuple[str, ...]:

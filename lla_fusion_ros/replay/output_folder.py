@@ -243,9 +243,14 @@ def replay_to_folder(
         heard = None if progress is None else _with_bag(progress, bag)
         with OutputFolder(folder, bundle, options, wanted, path) as outputs:
             result = replay(bag, wiring, bundle, options, outputs.sinks, heard)
+            tracked = [name for name, chosen in result.chosen.items() if chosen.ids == "built-in tracker"]
+            if tracked and wanted.truth is not None:
+                names = ", ".join(tracked)
+                raise BagError(f"the built-in tracker gives the ids of {names}: the truth is about other ids")
             if not result.views and not result.interrupted:
                 raise BagError(_why_nothing(bag, options, result))
-        return outputs.finish(result, (*bag.notes, *wiring.missing))
+        own = [f"camera {camera}: {result.chosen[camera]}" for camera in tracked]
+        return outputs.finish(result, (*bag.notes, *wiring.missing, *own))
 
 
 def bundle_line(bundle: Bundle) -> str:

@@ -16,6 +16,7 @@ from lla_fusion_ros.replay.background import ahead
 from lla_fusion_ros.replay.sinks import Sink
 from lla_fusion_ros.replay.sources import bag_views, make_perception
 from lla_fusion_ros.stream.frames import ViewFrame
+from lla_fusion_ros.stream.identity import Chosen
 from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.errors import BagError
@@ -60,6 +61,7 @@ class ReplayResult:
         hints: by camera, why messages found no partner, where some were lost to that, and what would be
             fused wrongly.
         used: "images" or "views".
+        chosen: by camera, what its detections were taken for.
         interrupted: the user stopped it; everything written so far is complete.
     """
 
@@ -71,6 +73,7 @@ class ReplayResult:
     hints: dict[str, str]
     used: str
     cameras: tuple[str, ...]
+    chosen: dict[str, Chosen]
     interrupted: bool
 
 
@@ -149,6 +152,7 @@ def fuse_frames(
         hints=_hints(perception),
         used=used,
         cameras=perception.cameras,
+        chosen=dict(perception.chosen),
         interrupted=interrupted,
     )
 

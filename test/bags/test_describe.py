@@ -42,9 +42,7 @@ def test_detections_without_ids_can_be_fused_by_the_built_in_tracker(tmp_path):
         writer.add("/a/image", IMAGE)
         writer.add("/a/detections", DETECTIONS)
         writer.write("/a/image", 10**9, write_image(header, np.zeros((8, 8, 3), np.uint8), "rgb8"))
-        writer.write(
-            "/a/detections", 10**9, write_detections(header, [""], np.full((1, 5), 4.0), np.ones((1, 1)))
-        )
+        writer.write("/a/detections", 10**9, write_detections(header, [""], np.full((1, 5), 4.0)))
     description = describe_bag(tmp_path / "untracked")
     assert description.can_be_fused and not description.missing
     (camera,) = description.cameras
