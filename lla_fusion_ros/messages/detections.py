@@ -132,7 +132,7 @@ def _hypotheses(pmf: np.ndarray, order: np.ndarray) -> np.ndarray:
 
 
 def _write_numbered(writer: CdrWriter, records: np.ndarray) -> None:
-    block = memoryview(records.reshape(-1))
+    block = records.reshape(-1).data
     if writer.size % 8:  # the first class number starts off the grid: its doubles move by 4 bytes
         writer.raw(block[:8])
         block = block[8:]

@@ -264,7 +264,10 @@ class _Listener:
         chosen = self._identity.chosen.get(camera.name)
         trouble = self._identity.troubles().get(camera.name, "")
         qos = {name: "reliable" if reliable else "best effort" for name, reliable in self._reliable.items()}
-        ends = (*edges[:, :2].min(axis=0), *edges[:, 2:].max(axis=0)) if len(edges) else None
+        boxes = None
+        if len(edges):
+            (left, top), (right, bottom) = edges[:, :2].min(axis=0), edges[:, 2:].max(axis=0)
+            boxes = float(left), float(top), float(right), float(bottom)
         return CameraFound(
             name=camera.name,
             image=camera.image,
@@ -278,7 +281,7 @@ class _Listener:
             objects=self._objects,
             chosen="" if chosen is None else str(chosen),
             offset=offset,
-            boxes=None if ends is None else tuple(map(float, ends)),
+            boxes=boxes,
             missing=tuple(filter(None, (self._problem, *missing, trouble))),
         )
 

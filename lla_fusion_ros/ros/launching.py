@@ -122,11 +122,13 @@ def make_node(
         overrides["model"] = os.path.abspath(model) if os.path.exists(model) else model
     if with_device and (device := argument(context, "device")):
         overrides["device"] = device
-    if cameras := cameras or camera_names(argument(context, "cameras")):
+    every = camera_names(argument(context, "cameras"))
+    cameras = cameras or every
+    if cameras:
         overrides["cameras"] = cameras
     if with_device:  # nodes that take images
         given = {name: argument(context, name) for name in CAMERA_ARGUMENTS}
-        of_all = camera_parameters(given, camera_names(argument(context, "cameras")))
+        of_all = camera_parameters(given, every)
         overrides |= {name: value for name, value in of_all.items() if name.rpartition(".")[0] in cameras}
     params_file = argument(context, "params_file")
     if not os.path.isfile(params_file):
