@@ -83,6 +83,7 @@ def parse_detections(raw: Raw, with_scores: bool = False) -> Detections:
             _skip_hypotheses(reader, results)
         bbox[row] = reader.f64(5)
         ids.append(reader.string())
+    reader.finish()
     return Detections(header, tuple(ids), bbox, tuple(scores))
 
 
