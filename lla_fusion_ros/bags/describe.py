@@ -71,7 +71,8 @@ def describe_bag(path: Path | str) -> BagDescription:
     """Look through a bag; reads all detections but decodes no image."""
     with Bag(path) as bag:
         wiring = find_cameras(bag.summary)
-        looked = [_Looked(bag, each) for each in (*wiring.cameras, *wiring.views)]
+        cameras: list[CameraTopics | ViewTopics] = [*wiring.cameras, *wiring.views]
+        looked = [_Looked(bag, each) for each in cameras]
         names = {each.name for each in wiring.cameras}
         # views of a camera whose images are there, too, show the same tracks
         first = [each for each in looked if each.about.kind == "images" or each.about.name not in names]

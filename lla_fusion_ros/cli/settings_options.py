@@ -16,7 +16,12 @@ def add_setting_options(parser: argparse.ArgumentParser) -> None:
     names = ", ".join(field.name for kind in (FusionSettings, StreamSettings) for field in fields(kind))
     parser.add_argument("--fuser", default="", help="fusion rule (default: the bundle's)")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help=f"any of the settings {names}"
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help=f"any of the settings {names}; or CAMERA.time_offset (seconds), CAMERA.box_frame, "
+        "CAMERA.box_size (WIDTHxHEIGHT) where boxes are in the pixels of a network's input",
     )
 
 

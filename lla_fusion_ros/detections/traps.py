@@ -17,6 +17,7 @@ LEAST = 30  # boxes before anything is said
 LEAST_CORNER = 200  # ... about the part of the image they lie in
 NORMALISED = 2.0  # pixels; boxes that never leave this are shares of the image
 CORNER = (0.6, 0.75)  # share of the image's width and height that ordinary boxes exceed sooner or later
+OF_A_FRAME = 5  # boxes by which a single frame may speak against ids
 OVERLAP = 0.3  # IoU of two boxes of consecutive frames that are surely one object
 SURE = 0.9  # probability of a class from which two cameras contradict each other
 CONTRADICTIONS = 5  # frames
@@ -118,7 +119,7 @@ class Traps:
         if len(edges) and len(seen.last_edges):
             overlap = _iou(edges, seen.last_edges)
             best = overlap.argmax(axis=1)
-            for row in np.flatnonzero(overlap.max(axis=1) >= OVERLAP):
+            for row in np.flatnonzero(overlap.max(axis=1) >= OVERLAP)[:OF_A_FRAME]:
                 seen.kept.append(ids[row] == seen.last_ids[best[row]])
         seen.last_edges, seen.last_ids = edges, ids
         if len(seen.kept) < LEAST:

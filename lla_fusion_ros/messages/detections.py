@@ -83,12 +83,14 @@ def parse_detections(raw: Raw, with_scores: bool = False) -> Detections:
             _skip_hypotheses(reader, results)
         bbox[row] = reader.f64(5)
         ids.append(reader.string())
+    reader.finish()
     return Detections(header, tuple(ids), bbox, tuple(scores))
 
 
 def _read_hypothesis(reader: CdrReader) -> tuple[str, float]:
-    class_id = reader.string()
-    return class_id, float(reader.f64(44)[0])
+    class_id, score = reader.string(), float(reader.f64(1)[0])
+    reader.skip(_DOUBLES - 8)
+    return class_id, score
 
 
 def _skip_hypotheses(reader: CdrReader, count: int) -> None:

@@ -98,6 +98,9 @@ def replay(
 ) -> ReplayResult:
     """Fuse a bag; `progress` hears the recorder's time and the number of views since the last call."""
     cameras = choose_input(wiring, options.use)
+    names = [camera.name for camera in cameras]
+    for unknown in options.wiring.keys() - set(names):
+        raise BagError(f"the bag has no camera '{unknown}'; it has {', '.join(names)}")
     perception = make_perception(
         bundle,
         cameras,

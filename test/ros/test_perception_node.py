@@ -17,6 +17,7 @@ from vision_msgs.msg import Detection2DArray, LabelInfo
 from lla_fusion_ros.bundle import save_bundle
 from lla_fusion_ros.messages.detections import parse_detections
 from lla_fusion_ros.ros.perception import PerceptionNode
+from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError, LlaFusionError
 from support.camera import SECOND, START, CameraOnGraph, counted, pmf_of, stamp_of
 from support.reference import reference
@@ -404,3 +405,12 @@ def test_a_node_that_cannot_work_refuses_to_start_with_a_sentence(make_node, par
 def test_a_bad_parameter_is_refused_at_start_with_its_name(make_node, parameters, says):
     with pytest.raises(InputError, match=says):
         make_node(**parameters)
+
+
+def test_the_name_that_identity_had_is_still_understood(make_node, ros_graph, model):
+    given = {"model": model, "cameras": ["left"], "track_id_scope": "camera"}
+    overrides = [Parameter(name, value=value) for name, value in given.items()]
+    node = ros_graph.add(PerceptionNode(parameter_overrides=overrides))
+    assert node.parameters.of(StreamSettings).identity == "camera"
+    both = make_node(identity="auto", track_id_scope="camera")
+    assert both.parameters.of(StreamSettings).identity == "auto"  # today's name counts more
