@@ -19,7 +19,8 @@ RESPAWN_DELAY = 2.0  # seconds
 _ONE_EACH = "one for each of `cameras`, separated by commas, or one with {camera} in it; empty: "
 CAMERA_ARGUMENTS = {  # they become parameters of each camera
     "image_topic": f"images: {_ONE_EACH}<camera>/image, or that of the params file",
-    "detections_topic": f"boxes in the images: {_ONE_EACH}<camera>/detections, or that of the params file",
+    "detections_topic": f"boxes in the images: {_ONE_EACH}<camera>/detections, or that of the params file. "
+    "A topic of all cameras tells them apart by its frame_id, the images'",
     "box_frame": "pixels of the boxes: image, stretch, letterbox or crop; empty: that of the params file",
     "box_size": "width and height of the detector's input, as 640,640; empty: that of the params file",
 }
@@ -43,6 +44,11 @@ def common_arguments(params_file: str, use_sim_time: str = "false") -> list[Decl
             "cameras",
             default_value="",
             description="names of the cameras, separated by commas; empty: those of the params file",
+        ),
+        DeclareLaunchArgument(
+            "identity",
+            default_value="",
+            description="who is who: auto, global or camera; empty: that of the params file",
         ),
         *(
             DeclareLaunchArgument(name, default_value="", description=text)
@@ -91,6 +97,8 @@ def camera_parameters(given: dict[str, str], cameras: list[str]) -> dict[str, An
             values = [_box_size(text)] * len(cameras)
         elif name == "box_frame" or "{camera}" in text:
             values = [text.replace("{camera}", camera) for camera in cameras]
+        elif name == "detections_topic" and len(values) == 1:
+            values *= len(cameras)  # which tell them apart by `frame_id`
         if len(values) != len(cameras):
             raise RuntimeError(f"{name}:={text} has {len(values)} topics for {len(cameras)} cameras")
         parameters |= {f"{camera}.{name}": value for camera, value in zip(cameras, values, strict=True)}
@@ -122,6 +130,8 @@ def make_node(
         overrides["model"] = os.path.abspath(model) if os.path.exists(model) else model
     if with_device and (device := argument(context, "device")):
         overrides["device"] = device
+    if identity := argument(context, "identity"):
+        overrides["identity"] = identity
     every = camera_names(argument(context, "cameras"))
     cameras = cameras or every
     if cameras:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import traceback
 from abc import abstractmethod
@@ -38,6 +39,7 @@ LOOK_EVERY = 0.25  # seconds between looks at silent cameras and QoS
 REPORT_EVERY = 1.0
 REPORTS_TO_TELL = 3  # of boxes without their images, one after the other, before the log tells
 SIGNS_OF_LIFE = ("image", "image/compressed", "views")  # without these a camera counts as silent
+_NUMBERS_AND_NAMES = re.compile(r"[\d.]+|'[^']*'")  # which change while a trouble stays the same
 LOST = {  # what the tally calls messages that DDS lost, by topic
     "image": "images_lost",
     "image/compressed": "images_lost",
@@ -320,7 +322,8 @@ class ManagedNode(LifecycleNode):
         wiring = {camera: self.wiring(camera) for camera in cameras}
         troubles = self.troubles()
         for camera, trouble in troubles.items():
-            self.tell_once(trouble, f"camera {camera}: {trouble}")
+            kind = _NUMBERS_AND_NAMES.sub("", trouble)
+            self.tell_once(f"{camera}: {kind}", f"camera {camera}: {trouble}")
         statuses = self._health.report(now, values, troubles, waiting, hints, wiring)
         for camera, problem in self._health.unpaired.items():
             self._unpaired[camera] = self._unpaired[camera] + 1 if problem else 0
