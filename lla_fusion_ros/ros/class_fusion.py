@@ -42,7 +42,7 @@ class ClassFusionNode(ManagedNode):
             inputs.subscribe_latched(VisionInfo, f"{camera}/views/info", on_info)
             self.listen(inputs, camera, "views")
             self.listen(inputs, camera, "views/embeddings")
-        awaited = [inputs.name(f"{camera}/views") for camera in self.parameters.cameras]
+        awaited = [self.resolve_topic_name(f"{camera}/views") for camera in self.parameters.cameras]
         self.get_logger().info(f"waiting for {', '.join(awaited)}")
 
     def publish(self, frame: FusedFrame | ViewFrame) -> None:

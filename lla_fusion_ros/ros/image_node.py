@@ -91,18 +91,18 @@ class ImageNode(ManagedNode):
         }
         self._types = dict.fromkeys(cameras, contract.DETECTIONS)  # of the detections that are subscribed to
         self._heard = dict.fromkeys(cameras, 0.0)  # when detections came last
-        names = Counter(self.resolve_topic_name(own["detections"]) for own in self._topics.values())
-        self._sharing = {
-            camera
+        self._names = {  # with namespace and remaps
+            camera: {topic: self.resolve_topic_name(name) for topic, name in own.items()}
             for camera, own in self._topics.items()
-            if names[self.resolve_topic_name(own["detections"])] > 1
         }
+        used = Counter(own["detections"] for own in self._names.values())
+        self._sharing = {camera for camera, own in self._names.items() if used[own["detections"]] > 1}
         for camera in cameras:
             self._subscribe_images(inputs, camera)
             # of the usual type, so that nothing is lost of a publisher that begins at once
             self._listen_to_detections(inputs, camera, contract.DETECTIONS, Detection2DArray)
             self._follow_type(inputs, camera)
-        awaited = [inputs.name(f"{camera}/{topic}") for camera in cameras for topic in self._awaited()]
+        awaited = [self._names[camera][topic] for camera in cameras for topic in self._awaited()]
         self.get_logger().info(f"waiting for {', '.join(awaited)}")
 
     def _awaited(self) -> tuple[str, str]:
@@ -146,7 +146,7 @@ class ImageNode(ManagedNode):
             try:
                 self._listen_to_detections(inputs, camera, type_name, detections_class(type_name))
             except InputError as error:
-                problem = f"{self.resolve_topic_name(topic)}: {error}"
+                problem = f"{self._names[camera]['detections']}: {error}"
                 continue
             self._unreadable.pop(camera, None)
             return
@@ -190,13 +190,14 @@ class ImageNode(ManagedNode):
         return {**super().troubles(), **(self._unreadable if self.inputs is not None else {})}
 
     def wiring(self, camera: str) -> dict[str, str]:
-        if self.inputs is None or self.perception is None:
+        perception = self.perception
+        if self.inputs is None or perception is None:
             return {}
         transport = self._transport.get(camera, self._awaited()[0])
-        chosen = self.perception.chosen.get(camera)
+        chosen = perception.chosen.get(camera)
         return {
-            "image topic": self.inputs.name(f"{camera}/{transport}"),
-            "detections topic": self.inputs.name(f"{camera}/detections"),
+            "image topic": self._names[camera][transport],
+            "detections topic": self._names[camera]["detections"],
             "detections type": self._types[camera],
             "ids from": "not decided yet" if chosen is None else f"the {chosen.ids}",
             "an id is": "" if chosen is None else SCOPES[chosen.scope],
@@ -204,7 +205,7 @@ class ImageNode(ManagedNode):
 
     def connection(self, camera: str) -> str:
         how = self.wiring(camera)
-        if self.perception is None or camera not in self.perception.chosen:
+        if not how.get("an id is"):
             return ""
         return (
             f"images of {how['image topic']}, boxes of {how['detections topic']} "

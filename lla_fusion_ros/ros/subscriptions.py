@@ -99,10 +99,6 @@ class Inputs:
         if subscription is not None:
             self._node.destroy_subscription(subscription)
 
-    def name(self, key: str) -> str:
-        """The topic with namespace and remaps; empty where it is not subscribed."""
-        return self._subscriptions[key].topic_name if key in self._subscriptions else ""
-
     def has_publisher(self, key: str) -> bool:
         """Whether anybody sends on a subscribed topic."""
         subscription = self._subscriptions.get(key)

@@ -290,6 +290,43 @@ def test_a_type_that_changes_is_followed_and_one_that_cannot_be_read_is_named(
     )
 
 
+def test_boxes_in_the_pixels_of_the_detectors_input_are_mapped_to_the_image(
+    ros_graph, start_node, detector, listener, bundle
+):
+    start_node(cameras=["left"], **{"left.box_frame": "stretch", "left.box_size": [40, 120]})
+    camera = CameraOnGraph(detector, "left")
+    fused = connect(ros_graph, listener, camera.images, camera.detections)
+    camera.send(START, scene(0), ("1", "2"), BOXES * [0.5, 2, 0.5, 2])  # the image is 80 x 60
+    ros_graph.spin_until(lambda: fused, what="the fused frame")
+    (expected,) = reference(bundle, [("left", START, scene(0), ("left/1", "left/2"), BOXES)])
+    for row, detection in enumerate(fused[0].detections):
+        np.testing.assert_allclose(pmf_of(detection), expected.pmf[row], atol=1e-5)
+        assert (detection.bbox.center.position.x, detection.bbox.size_y) == (BOXES[row, 0], BOXES[row, 3])
+
+
+def test_a_class_in_the_place_of_the_id_is_an_error_and_the_built_in_tracker_takes_over(
+    ros_graph, start_node, detector, listener
+):
+    start_node(cameras=["left"], queue_depth=100)
+    camera = CameraOnGraph(detector, "left")
+    detector.destroy_publisher(camera.detections)
+    boxes = detector.create_publisher(yolo.DetectionArray, "left/detections", 50)
+    fused = connect(ros_graph, listener, camera.images, boxes)
+    diagnostics = ros_graph.collect(listener, DiagnosticArray, "/diagnostics", 100)
+    for step in range(25):
+        stamp = START + step * TENTH
+        camera.send_image(stamp, scene(step))
+        boxes.publish(yolo_message(stamp, ("1", "1"), BOXES))  # of class 1
+        ros_graph.spin_until(lambda count=step + 1: len(fused) == count, what="the fused frame")
+    assert len(set(ids_of(fused[-1]))) == 2, "two objects"
+
+    def says_error() -> bool:
+        status = status_of(diagnostics, "left")
+        return status.level == DiagnosticStatus.ERROR and "equals the class of its box" in status.message
+
+    ros_graph.spin_until(lambda: diagnostics and says_error(), what="the trap in the diagnostics")
+
+
 def test_one_topic_of_detections_serves_several_cameras_by_frame_id(
     ros_graph, start_node, detector, listener
 ):
