@@ -197,7 +197,7 @@ def test_two_cameras_with_the_same_ids_never_share_evidence(
     start_node(queue_depth=100)
     cameras = [CameraOnGraph(detector, name) for name in ("left", "right")]
     fused = connect(ros_graph, listener, *(each.images for each in cameras), *(c.detections for c in cameras))
-    steps, frames = 100, []
+    steps, frames = 500, []
     for step in range(steps):
         for offset, camera in enumerate(cameras):
             stamp, image = START + step * TENTH, scene(2 * step + offset)
