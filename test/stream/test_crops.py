@@ -92,5 +92,5 @@ def test_crops_that_cannot_be_used_are_counted_and_the_others_fused(bundle):
     first, second = perception.step()
     assert first.result.ids == second.result.ids == ("left/good",)
     counts = perception.tally.of("left")
-    reasons = "empty_id long_id box_too_small no_contrast bad_image too_many_detections bad_message".split()
-    assert [counts[f"dropped_{reason}"] for reason in reasons] == [1] * len(reasons)
+    reasons = ("empty_id", "long_id", "box_too_small", "no_contrast", "bad_image", "too_many_detections")
+    assert [counts[f"dropped_{reason}"] for reason in (*reasons, "bad_message")] == [1] * 7
