@@ -18,7 +18,9 @@ NODE_DIAGNOSTICS = "/diagnostics"  # absolute, where every diagnostics tool look
 INPUTS = {
     "image": IMAGE,
     "image/compressed": COMPRESSED_IMAGE,
-    "detections": DETECTIONS,
+    "detections": DETECTIONS,  # or any other type of `detections`
+    "crops": IMAGE,  # in the place of image and detections: one object a message, frame_id is its track id
+    "crops/compressed": COMPRESSED_IMAGE,
     "views": DETECTIONS,
     "views/embeddings": IMAGE,
     "views/info": VISION_INFO,  # latched: which bundle the views come from

@@ -34,6 +34,30 @@ class CameraFrame:
         return self.image.header
 
 
+@dataclass(frozen=True, slots=True)
+class CropFrame:
+    """Objects of one stamp that came cut out already, nothing decoded yet.
+
+    Attributes:
+        crops: an image of each object; its `frame_id` is the object's track id.
+        crops_type: their message type.
+        completed: when the last of them came, in nanoseconds of the clock that `offer` was given.
+    """
+
+    camera: str
+    crops: tuple[ImageMessage | CompressedImageMessage, ...]
+    crops_type: str
+    completed: int = 0
+
+    @property
+    def header(self) -> Header:
+        return Header(self.crops[0].header.stamp, self.camera)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(crop.header.frame_id for crop in self.crops)
+
+
 def object_id(camera: str, track: str, tracker: int = 1) -> str:
     """The object that a camera's own tracker calls `track`; `tracker` counts the trackers it has had."""
     return f"{camera}/{track}" if tracker == 1 else f"{camera}#{tracker}/{track}"

@@ -99,9 +99,17 @@ class Identity:
             tracks = found.ids or ("",) * len(found)
         else:
             tracks = self._trackers[camera].update(stamp, found.boxes, found.confidence)
-        if chosen.scope == "global":
-            return tracks, tracks
-        return tracks, tuple(object_id(camera, own, chosen.tracker) if own else "" for own in tracks)
+        return tracks, self._objects(camera, chosen, tracks)
+
+    def name_crops(
+        self, camera: str, type_name: str, tracks: tuple[str, ...]
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The same for objects that come cut out, each with its track id: there is no box to track."""
+        known = self.chosen.get(camera)
+        if known is None or known.type != type_name:
+            scope: Literal["camera", "global"] = "global" if self._settings.identity == "global" else "camera"
+            known = self._decide(camera, Chosen(type_name, "messages", scope))
+        return tracks, self._objects(camera, known, tracks)
 
     def unnamed(self, camera: str) -> str:
         """Why a box of this camera has no id."""
@@ -117,6 +125,12 @@ class Identity:
                 "'auto' the built-in tracker gives them"
             )
         return {camera: "; ".join(own) for camera, own in sentences.items() if own}
+
+    @staticmethod
+    def _objects(camera: str, chosen: Chosen, tracks: tuple[str, ...]) -> tuple[str, ...]:
+        if chosen.scope == "global":
+            return tracks
+        return tuple(object_id(camera, own, chosen.tracker) if own else "" for own in tracks)
 
     def _tracks(self, camera: str) -> bool:
         return camera in self.chosen and self.chosen[camera].ids == "built-in tracker"
