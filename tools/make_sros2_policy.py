@@ -34,7 +34,13 @@ ABSOLUTE = {"rosout", "parameter_events"}
 
 def policy(cameras: list[str], namespace: str = "/") -> str:
     """The policy as XML: one enclave and one profile for each of the three nodes."""
-    images = [contract.image_topic, contract.compressed_topic, contract.detections_topic]
+    images = [
+        contract.image_topic,
+        contract.compressed_topic,
+        contract.detections_topic,
+        contract.crops_topic,
+        lambda camera: f"{contract.crops_topic(camera)}/compressed",
+    ]
     views = [contract.views_topic, contract.embeddings_topic, contract.views_info_topic]
     fused = [contract.FUSED_CLASSES, contract.LABELS, contract.OOD_WARNINGS, contract.NODE_DIAGNOSTICS]
     of_cameras = {

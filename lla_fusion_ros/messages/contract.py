@@ -39,6 +39,10 @@ def detections_topic(camera: str) -> str:
     return f"{camera}/detections"
 
 
+def crops_topic(camera: str) -> str:
+    return f"{camera}/crops"
+
+
 def views_topic(camera: str) -> str:
     return f"{camera}/views"
 

@@ -29,6 +29,7 @@ from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import FusionSettings
 
 WARM_UP_CROPS = 16
+CROPS = ("crops", "crops/compressed")  # in the place of images and boxes
 SCOPES = {"camera": "an object of this camera", "global": "one object in every camera"}
 TRANSPORTS = {"auto": ("image", "image/compressed"), "raw": ("image",), "compressed": ("image/compressed",)}
 
@@ -102,6 +103,8 @@ class ImageNode(ManagedNode):
             # of the usual type, so that nothing is lost of a publisher that begins at once
             self._listen_to_detections(inputs, camera, contract.DETECTIONS, Detection2DArray)
             self._follow_type(inputs, camera)
+            for topic in CROPS:
+                self.listen(inputs, camera, topic, self._topics[camera][topic])
         awaited = [self._names[camera][topic] for camera in cameras for topic in self._awaited()]
         self.get_logger().info(f"waiting for {', '.join(awaited)}")
 
@@ -159,9 +162,11 @@ class ImageNode(ManagedNode):
             for other in TRANSPORTS["auto"]:
                 if other != topic and self.inputs is not None:
                     self.inputs.unsubscribe(f"{camera}/{other}")
-        if topic == "detections":
+        elif topic in CROPS:
+            self._transport[camera] = topic
+        elif topic == "detections":
             self._heard[camera] = time.monotonic()
-        if camera in self._sharing and not self._is_of(camera, topic, raw):
+        if camera in self._sharing and topic not in CROPS and not self._is_of(camera, topic, raw):
             return
         super().receive(camera, topic, raw, received)
 
@@ -195,10 +200,14 @@ class ImageNode(ManagedNode):
             return {}
         transport = self._transport.get(camera, self._awaited()[0])
         chosen = perception.chosen.get(camera)
-        return {
-            "image topic": self._names[camera][transport],
-            "detections topic": self._names[camera]["detections"],
+        names = self._names[camera]
+        inputs = {
+            "image topic": names[transport],
+            "detections topic": names["detections"],
             "detections type": self._types[camera],
+        }
+        return {
+            **({"crops topic": names[transport]} if transport in CROPS else inputs),
             "ids from": "not decided yet" if chosen is None else f"the {chosen.ids}",
             "an id is": "" if chosen is None else SCOPES[chosen.scope],
         }
@@ -207,10 +216,12 @@ class ImageNode(ManagedNode):
         how = self.wiring(camera)
         if not how.get("an id is"):
             return ""
-        return (
-            f"images of {how['image topic']}, boxes of {how['detections topic']} "
-            f"({how['detections type']}), ids from {how['ids from']}, an id is {how['an id is']}"
-        )
+        if "crops topic" in how:
+            source = f"crops of {how['crops topic']}"
+        else:
+            boxes = f"{how['detections topic']} ({how['detections type']})"
+            source = f"images of {how['image topic']}, boxes of {boxes}"
+        return f"{source}, ids from {how['ids from']}, an id is {how['an id is']}"
 
     def publish_views(self, frame: ViewFrame) -> None:
         for message in view_messages(frame, self.parameters.of(NodeSettings).max_hypotheses):

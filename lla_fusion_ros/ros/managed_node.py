@@ -38,12 +38,20 @@ SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FA
 LOOK_EVERY = 0.25  # seconds between looks at silent cameras and QoS
 REPORT_EVERY = 1.0
 REPORTS_TO_TELL = 3  # of boxes without their images, one after the other, before the log tells
-SIGNS_OF_LIFE = ("image", "image/compressed", "views")  # without these a camera counts as silent
+SIGNS_OF_LIFE = (
+    "image",
+    "image/compressed",
+    "crops",
+    "crops/compressed",
+    "views",
+)  # without these a camera counts as silent
 _NUMBERS_AND_NAMES = re.compile(r"[\d.]+|'[^']*'")  # which change while a trouble stays the same
 LOST = {  # what the tally calls messages that DDS lost, by topic
     "image": "images_lost",
     "image/compressed": "images_lost",
     "detections": "detections_lost",
+    "crops": "crops_lost",
+    "crops/compressed": "crops_lost",
     "views": "views_lost",
     "views/embeddings": "embeddings_lost",
 }
@@ -218,6 +226,8 @@ class ManagedNode(LifecycleNode):
         inputs.adapt()
         if self.perception is not None:
             self.perception.queue.expire()
+            if self.perception.queue.ready and self._worker is not None:
+                self._worker.wake()
         self.crowded = inputs.crowded()
         for topic, nodes in self.crowded.items():
             self.tell_once(

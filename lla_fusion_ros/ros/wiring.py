@@ -23,7 +23,14 @@ def topics_of(node: Node, camera: str, settings: CameraSettings) -> dict[str, st
     if node.resolve_topic_name(compressed) == node.resolve_topic_name(compressed, only_expand=True):
         compressed = f"{node.resolve_topic_name(image)}/compressed"
     detections = settings.detections_topic or contract.detections_topic(camera)
-    return {"image": image, "image/compressed": compressed, "detections": detections}
+    crops = contract.crops_topic(camera)
+    return {
+        "image": image,
+        "image/compressed": compressed,
+        "detections": detections,
+        "crops": crops,
+        "crops/compressed": f"{crops}/compressed",
+    }
 
 
 def offered_types(node: Node, topic: str) -> list[str]:

@@ -327,6 +327,21 @@ def test_a_class_in_the_place_of_the_id_is_an_error_and_the_built_in_tracker_tak
     ros_graph.spin_until(lambda: diagnostics and says_error(), what="the trap in the diagnostics")
 
 
+def test_objects_that_come_cut_out_are_fused_without_boxes(ros_graph, start_node, detector, listener, capfd):
+    start_node(cameras=["left"])
+    crops = detector.create_publisher(Image, "left/crops", 50)
+    fused = connect(ros_graph, listener, crops)
+    for step in range(3):
+        for name in ("7", "9"):
+            crop = Image(height=60, width=80, encoding="rgb8", step=240, data=scene(step).tobytes())
+            crops.publish(stamped(crop, START + step * TENTH, name))
+    ros_graph.spin_until(lambda: len(fused) == 3, what="all frames, the last one without a next")
+    assert [ids_of(message) for message in fused] == [("left/7", "left/9")] * 3
+    assert [stamp_of(message) for message in fused] == [START + step * TENTH for step in range(3)]
+    assert (fused[0].detections[0].bbox.size_x, fused[0].detections[0].bbox.size_y) == (80, 60)
+    assert "camera left, first frame: crops of /left/crops, ids from the messages" in capfd.readouterr().err
+
+
 def test_one_topic_of_detections_serves_several_cameras_by_frame_id(
     ros_graph, start_node, detector, listener
 ):
