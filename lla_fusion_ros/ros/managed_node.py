@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import time
 import traceback
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from threading import Lock
@@ -22,6 +20,7 @@ from lla_fusion_ros.bundle.resources import shipped_models
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.status import write_diagnostics
+from lla_fusion_ros.ros.node_log import NodeLog
 from lla_fusion_ros.ros.node_settings import NodeSettings
 from lla_fusion_ros.ros.parameters import Parameters
 from lla_fusion_ros.ros.publishers import TYPES, FusedOutput, Outputs
@@ -37,7 +36,6 @@ from lla_fusion_ros.types.tally import Tally
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 LOOK_EVERY = 0.25  # seconds between looks at silent cameras and QoS
 REPORT_EVERY = 1.0
-REPORTS_TO_TELL = 3  # of boxes without their images, one after the other, before the log tells
 SIGNS_OF_LIFE = (
     "image",
     "image/compressed",
@@ -45,7 +43,6 @@ SIGNS_OF_LIFE = (
     "crops/compressed",
     "views",
 )  # without these a camera counts as silent
-_NUMBERS_AND_NAMES = re.compile(r"[\d.]+|'[^']*'")  # which change while a trouble stays the same
 LOST = {  # what the tally calls messages that DDS lost, by topic
     "image": "images_lost",
     "image/compressed": "images_lost",
@@ -75,11 +72,7 @@ class ManagedNode(LifecycleNode):
         self._health: Health | None = None
         self._silent: frozenset[str] = frozenset()
         self._next_report = 0.0
-        self._told: set[str] = set()
-        self._chosen_told: dict[str, str] = {}  # by camera
-        self._unpaired: Counter[str] = (
-            Counter()
-        )  # by camera: reports in a row with boxes but no image for them
+        self.log = NodeLog(self.get_logger())
         self.crowded: dict[str, str] = {}  # topics on which two publishers send, and which
         self.tally = Tally()
         self.guard = Guard(self.tally, self.on_frame_error)
@@ -215,12 +208,6 @@ class ManagedNode(LifecycleNode):
         """How a camera is connected, for the log; empty where that is not decided yet."""
         return "views are fused"
 
-    def tell_once(self, key: str, message: str) -> None:
-        """Warn, but of the same thing only once."""
-        if key not in self._told:
-            self._told.add(key)
-            self.get_logger().warning(message)
-
     def look(self, inputs: Inputs, silent: frozenset[str]) -> None:
         """Called a few times a second while active."""
         inputs.adapt()
@@ -230,7 +217,7 @@ class ManagedNode(LifecycleNode):
                 self._worker.wake()
         self.crowded = inputs.crowded()
         for topic, nodes in self.crowded.items():
-            self.tell_once(
+            self.log.warn_once(
                 topic, f"two publishers on {topic} ({nodes}): their messages mix, stop one of them"
             )
 
@@ -259,19 +246,11 @@ class ManagedNode(LifecycleNode):
             self.guard.publish(self.publish, frames)
             spent = time.monotonic() - begun
             for frame in frames:
-                self._tell_chosen(frame.camera)
+                self.log.connected(frame.camera, self.connection(frame.camera))
                 late = (self.get_clock().now().nanoseconds - frame.header.stamp) / 1e9
                 if self._health is not None:
                     self._health.finish(late, spent / len(frames))
             return True
-
-    def _tell_chosen(self, camera: str) -> None:
-        """One line at the first frame of a camera, and one where it is decided otherwise later."""
-        text = self.connection(camera)
-        if text and self._chosen_told.get(camera) != text:
-            begins = "from now on" if camera in self._chosen_told else "first frame"
-            self._chosen_told[camera] = text
-            self.get_logger().info(f"camera {camera}, {begins}: {text}")
 
     def _on_worker_error(self, error: Exception) -> None:
         if not self.context.ok():  # a signal has ended ROS under the worker's feet; `stop` is on its way
@@ -284,7 +263,7 @@ class ManagedNode(LifecycleNode):
         if not self.context.ok():  # a signal has ended ROS in the middle of it
             return
         trace = "".join(traceback.format_exception(error))
-        self.tell_once(type(error).__name__, f"frames were lost to an internal error:\n{trace}")
+        self.log.warn_once(type(error).__name__, f"frames were lost to an internal error:\n{trace}")
 
     def _apply(self, settings: Sequence[Any]) -> None:
         if self.perception is not None:
@@ -331,13 +310,7 @@ class ManagedNode(LifecycleNode):
         hints = {camera: queue.hint(camera) for camera in cameras}
         wiring = {camera: self.wiring(camera) for camera in cameras}
         troubles = self.troubles()
-        for camera, trouble in troubles.items():
-            kind = _NUMBERS_AND_NAMES.sub("", trouble)
-            self.tell_once(f"{camera}: {kind}", f"camera {camera}: {trouble}")
         statuses = self._health.report(now, values, troubles, waiting, hints, wiring)
-        for camera, problem in self._health.unpaired.items():
-            self._unpaired[camera] = self._unpaired[camera] + 1 if problem else 0
-            if self._unpaired[camera] == REPORTS_TO_TELL:
-                self.tell_once(f"{camera} unpaired", f"camera {camera}: {problem}")
+        self.log.report(troubles, self._health.unpaired)
         stamp = self.get_clock().now().nanoseconds
         self._diagnostics.publish(write_diagnostics(Header(stamp, ""), statuses))

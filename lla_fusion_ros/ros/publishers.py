@@ -98,7 +98,7 @@ class FusedOutput:
                 throttle_duration_sec=SAY_AGAIN,
             )
         for note in fused.result.notes:
-            self._node.tell_once(note, note)
+            self._node.log.warn_once(note, note)
 
     def clear(self, cleared: Sequence[str]) -> None:
         """Tracks were forgotten between frames; these were warned of."""
