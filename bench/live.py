@@ -41,7 +41,8 @@ def measure_live(bag: Path, model: str, seconds: float, rounds: int) -> Iterator
 
 def _loaded(name: str, bag: Path, model: str, seconds: float) -> list[dict[str, Any]]:
     """What the load says of one node at each of the rates."""
-    settings = (f"cameras:=[{', '.join(CAMERAS)}]", f"model:={model}", "image_transport:=compressed")
+    cameras = f"cameras:=[{', '.join(CAMERAS)}]"
+    settings = (cameras, f"model:={model}", "image_transport:=compressed", "identity:=global")
     arguments = ["--ros-args", *(word for setting in settings for word in ("-p", setting))]
     with tempfile.TemporaryDirectory() as logs, Processes(Path(logs)) as processes:
         node = processes.start(name, NODES[name], arguments)

@@ -19,6 +19,7 @@ from lla_fusion_ros.images.crops import Pixels, cut_crops
 from lla_fusion_ros.messages.detections import parse_detections
 from lla_fusion_ros.messages.images import parse_compressed_image
 from lla_fusion_ros.replay.replay import ReplayOptions, replay
+from lla_fusion_ros.stream.stream_settings import StreamSettings
 
 FRAMES_TOGETHER = 8  # as the replay does
 PRECISIONS = ("int8", "float32")  # of the networks; the first is what `auto` means on an x86 CPU
@@ -35,7 +36,9 @@ def measure_replay(path: Path, bundle: Bundle, rounds: int) -> Iterator[dict[str
                     if name == "bare":
                         views, seconds = bare_loop(bag, tuple(wiring.cameras), bundle, precision)
                     else:
-                        options = ReplayOptions(device="cpu", precision=precision)
+                        options = ReplayOptions(
+                            stream=StreamSettings(identity="global"), device="cpu", precision=precision
+                        )
                         done = replay(bag, wiring, bundle, options, [])
                         views, seconds = done.views, done.seconds
                 speed[name].append(views / seconds)

@@ -71,6 +71,7 @@ def soak(minutes: float, model: str, threads: int, every: float, console: Consol
         cameras = "[" + ", ".join(CAMERAS) + "]"
         chosen = (
             f"cameras:={cameras}",
+            "identity:=global",
             f"model:={model}",
             f"threads:={threads}",
             "image_transport:=compressed",

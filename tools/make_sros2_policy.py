@@ -34,18 +34,25 @@ ABSOLUTE = {"rosout", "parameter_events"}
 
 def policy(cameras: list[str], namespace: str = "/") -> str:
     """The policy as XML: one enclave and one profile for each of the three nodes."""
-    images = [contract.image_topic, contract.compressed_topic, contract.detections_topic]
+    images = [
+        contract.image_topic,
+        contract.compressed_topic,
+        contract.detections_topic,
+        contract.crops_topic,
+        lambda camera: f"{contract.crops_topic(camera)}/compressed",
+    ]
     views = [contract.views_topic, contract.embeddings_topic, contract.views_info_topic]
     fused = [contract.FUSED_CLASSES, contract.LABELS, contract.OOD_WARNINGS, contract.NODE_DIAGNOSTICS]
     of_cameras = {
         "images": [topic(camera) for camera in cameras for topic in images],
         "views": [topic(camera) for camera in cameras for topic in views],
+        "fused": [contract.camera_fused_topic(camera) for camera in cameras],
         "shown": [topic(camera) for camera in cameras for topic in [*views, contract.annotated_topic]],
     }
     nodes = {
-        "perception": (of_cameras["images"], [*fused, *of_cameras["shown"]]),
+        "perception": (of_cameras["images"], [*fused, *of_cameras["fused"], *of_cameras["shown"]]),
         "crop_classifier": (of_cameras["images"], [contract.NODE_DIAGNOSTICS, *of_cameras["shown"]]),
-        "class_fusion": (of_cameras["views"], fused),
+        "class_fusion": (of_cameras["views"], [*fused, *of_cameras["fused"]]),
     }
     root = ElementTree.Element("policy", version="0.2.0")
     enclaves = ElementTree.SubElement(root, "enclaves")

@@ -1,9 +1,10 @@
 """Brings the virtual environment in .venv to what the project needs, from nothing or from any half-way state.
 
-Without a sourced ROS 2: ROS 2 Jazzy from wheels, the package and its tools, and vision_msgs built from
-interfaces/. With one (ROS_DISTRO set): an environment on top of it that uses its rclpy and vision_msgs;
-nothing is built. Each step leaves a stamp with a hash of what went into it, so that a second run has nothing
-to do and a changed input repeats just its step and those after it. Standard library only.
+Without a sourced ROS 2: ROS 2 Jazzy from wheels, the package and its tools, and the messages of interfaces/,
+built: vision_msgs, and those of two detectors for the tests. With one (ROS_DISTRO set): an environment on top
+of it that uses its rclpy and vision_msgs; nothing is built. Each step leaves a stamp with a hash of what went
+into it, so that a second run has nothing to do and a changed input repeats just its step and those after it.
+Standard library only.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+from setup_interfaces import build_interfaces  # noqa: E402
 from setup_progress import Progress, SetupError, clean_environment  # noqa: E402
-from setup_vision_msgs import build_vision_msgs  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -32,7 +33,8 @@ WHEELS = ROOT / "tools" / "setup_ros_wheels.txt"
 CONSTRAINTS = ROOT / "constraints.txt"
 LOCK = ROOT / "requirements-release.txt"
 LOCKED = os.environ.get("LOCKED", "") not in ("", "0")  # install exactly the archives whose hashes are known
-INTERFACES = ROOT / "interfaces" / "vision_msgs"
+INTERFACES = ROOT / "interfaces"
+DETECTOR_MESSAGES = ("yolo_msgs", "tier4_perception_msgs")
 NEEDED_GIGABYTES = 3.0
 APT = "Debian, Ubuntu: sudo apt install"
 
@@ -104,7 +106,10 @@ def do_outdated_steps() -> None:
 def wheel_steps() -> list[Step]:
     inputs = [LOCK] if LOCKED else [WHEELS, CONSTRAINTS]
     requirements = digest([*inputs, ROOT / "setup.py", ROOT / "setup.cfg"])
-    interfaces = digest(sorted(path for path in INTERFACES.rglob("*") if path.is_file()), requirements)
+    interfaces = digest_of_folder("vision_msgs", requirements)
+    detectors = interfaces
+    for name in DETECTOR_MESSAGES:
+        detectors = digest_of_folder(name, detectors)
     return [
         ("venv", "Python environment", identity(""), lambda _: make_venv(on_ros=False)),
         ("packages", "packages: ROS 2 Jazzy, torch, tools", requirements, install_wheels),
@@ -112,12 +117,18 @@ def wheel_steps() -> list[Step]:
             "vision_msgs",
             "vision_msgs, built from interfaces/",
             interfaces,
-            lambda progress: build_vision_msgs(INTERFACES, VENV, progress),
+            lambda progress: build_interfaces(INTERFACES / "vision_msgs", VENV, progress),
+        ),
+        (
+            "detector_msgs",
+            "messages of detectors for the tests, built from interfaces/",
+            detectors,
+            build_detector_messages,
         ),
         (
             "check",
             "check that everything imports",
-            interfaces,
+            detectors,
             check_imports,
         ),
     ]
@@ -242,6 +253,11 @@ def forget_half_installed_packages() -> None:
             shutil.rmtree(metadata)
 
 
+def build_detector_messages(progress: Progress) -> None:
+    for name in DETECTOR_MESSAGES:
+        build_interfaces(INTERFACES / name, VENV, progress)
+
+
 def check_imports(progress: Progress) -> None:
     """Import what the project uses, which also leaves the compiled modules for all later starts."""
     for module in CHECKED_MODULES:
@@ -263,6 +279,11 @@ def digest(paths: Iterable[Path], more: str = "") -> str:
     for path in paths:
         total.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return total.hexdigest()
+
+
+def digest_of_folder(name: str, more: str) -> str:
+    """Of a package of interfaces/."""
+    return digest(sorted(path for path in (INTERFACES / name).rglob("*") if path.is_file()), more)
 
 
 def stamp_path(key: str) -> Path:

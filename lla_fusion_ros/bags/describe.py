@@ -9,14 +9,27 @@ from pathlib import Path
 from typing import Any
 
 from lla_fusion_ros.bags.reader import Bag
-from lla_fusion_ros.bags.topics import find_cameras
-from lla_fusion_ros.messages.detections import parse_detections
+from lla_fusion_ros.bags.topics import CameraTopics, ViewTopics, find_cameras
+from lla_fusion_ros.detections.frame import FrameDetections
+from lla_fusion_ros.detections.registry import adapter_for
+from lla_fusion_ros.messages.contract import DETECTIONS
+from lla_fusion_ros.stream.identity import Identity
+from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)
 class CameraDescription:
-    """A camera that can be fused; `kind` is "images" or "views"."""
+    """A camera that can be fused.
+
+    Attributes:
+        kind: "images" or "views".
+        frames: messages with detections, or views, that can be read.
+        without_id: detections that the messages give no id.
+        tracks: of the messages, or of the built-in tracker.
+        chosen: message type, where the ids come from and what they mean; empty where no box says.
+    """
 
     name: str
     kind: str
@@ -25,6 +38,7 @@ class CameraDescription:
     detections: int
     without_id: int
     tracks: int
+    chosen: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,76 +71,106 @@ def describe_bag(path: Path | str) -> BagDescription:
     """Look through a bag; reads all detections but decodes no image."""
     with Bag(path) as bag:
         wiring = find_cameras(bag.summary)
-        cameras = []
-        seen: Counter[str] = Counter()
-        missing = list(wiring.missing)
-        for each in wiring.cameras:
-            topics = (each.image, each.detections)
-            cameras.append(_camera(bag, each.name, "images", topics, each.detections, seen, missing))
-        known = {each.name for each in wiring.cameras}
-        for view in wiring.views:
-            topics = (view.views, view.embeddings)
-            counter = Counter() if view.name in known else seen
-            cameras.append(_camera(bag, view.name, "views", topics, view.views, counter, missing))
-        usable = any(camera.tracks for camera in cameras)
+        cameras: list[CameraTopics | ViewTopics] = [*wiring.cameras, *wiring.views]
+        looked = [_Looked(bag, each) for each in cameras]
+        names = {each.name for each in wiring.cameras}
+        # views of a camera whose images are there, too, show the same tracks
+        first = [each for each in looked if each.about.kind == "images" or each.about.name not in names]
+        seen = Counter(name for each in first for name in each.ids)
+        shared = sum(count > 1 for count in seen.values())
+        notes = [*bag.notes, *(each.trouble for each in looked if each.trouble)]
+        if shared:
+            notes.append(
+                f"{shared} ids are used by several cameras: where an id is one object in all of them, set "
+                "identity to global"
+            )
         return BagDescription(
             path=str(path),
             seconds=bag.summary.duration,
             messages=bag.summary.count,
             topics=tuple((topic.name, topic.type, topic.count) for topic in bag.summary.topics),
-            cameras=tuple(cameras),
-            tracks=len(seen),
-            shared_tracks=sum(count > 1 for count in seen.values()),
-            can_be_fused=usable,
-            missing=tuple(missing),
-            notes=tuple(bag.notes),
+            cameras=tuple(each.about for each in looked),
+            tracks=len(seen) + sum(each.about.tracks for each in first if not each.ids),
+            shared_tracks=shared,
+            can_be_fused=any(each.about.tracks for each in looked),
+            missing=(*wiring.missing, *(_no_tracks(each.about) for each in looked if not each.about.tracks)),
+            notes=tuple(notes),
         )
 
 
-def why_nothing_is_tracked(bag: Bag, topics: Sequence[str]) -> str | None:
-    """None at the first detection with an id; else what keeps the detections from being fused."""
-    detections = 0
-    for message in bag.messages(topics):
-        try:
-            ids = parse_detections(message.data).ids
-        except InputError:
-            continue
-        if any(ids):
+def why_nothing_can_be_fused(bag: Bag, cameras: Sequence[CameraTopics] | Sequence[ViewTopics]) -> str | None:
+    """None at the first object; else what keeps the detections from being fused."""
+    types = {_boxes_topic(each): _type(each) for each in cameras}
+    for message in bag.messages(types):
+        if len(_read(types[message.topic], message.data) or ()):
             return None
-        detections += len(ids)
-    return _no_tracks(", ".join(topics), detections)
+    return f"{', '.join(types)} lists no object"
 
 
-def _no_tracks(where: str, detections: int) -> str:
-    if not detections:
-        return f"{where} lists no object"
-    return (
-        f"{where} has {detections} detections without track ids: "
-        "run a tracker that fills Detection2D.id behind the detector and record its output"
-    )
+class _Looked:
+    """One camera, looked through.
+
+    Attributes:
+        ids: that the messages give.
+        trouble: what would be fused wrongly.
+    """
+
+    def __init__(self, bag: Bag, camera: CameraTopics | ViewTopics) -> None:
+        identity = Identity([camera.name], StreamSettings(), Tally())
+        self.ids: set[str] = set()
+        objects: set[str] = set()
+        frames = detections = without_id = 0
+        for message in bag.messages([_boxes_topic(camera)]):
+            found = _read(_type(camera), message.data)
+            if found is None:
+                continue
+            frames += 1
+            detections += len(found)
+            own = found.ids if found.ids is not None else ("",) * len(found)
+            without_id += sum(not name for name in own)
+            if isinstance(camera, ViewTopics):  # the views name objects already
+                objects.update(own)
+            else:
+                objects.update(identity.name(camera.name, found.header.stamp, camera.type, found, None)[1])
+            self.ids.update(own)
+        self.ids.discard("")
+        self.trouble = identity.troubles().get(camera.name, "")
+        chosen = identity.chosen.get(camera.name)
+        if isinstance(camera, ViewTopics):
+            kind, topics = "views", (camera.views, camera.embeddings)
+        else:
+            kind, topics = "images", (camera.image, camera.detections)
+        self.about = CameraDescription(
+            camera.name,
+            kind,
+            topics,
+            frames,
+            detections,
+            without_id,
+            len(objects - {""}),
+            "" if chosen is None else str(chosen),
+        )
 
 
-def _camera(
-    bag: Bag,
-    name: str,
-    kind: str,
-    topics: tuple[str, ...],
-    detections_topic: str,
-    seen: Counter[str],
-    missing: list[str],
-) -> CameraDescription:
-    frames = detections = without_id = 0
-    ids: set[str] = set()
-    for message in bag.messages([detections_topic]):
-        try:
-            parsed = parse_detections(message.data)
-        except InputError:
-            continue
-        frames += 1
-        detections += len(parsed)
-        without_id += sum(not track for track in parsed.ids)
-        ids.update(track for track in parsed.ids if track)
-    seen.update(ids)
-    if not ids:
-        missing.append(_no_tracks(detections_topic, detections))
-    return CameraDescription(name, kind, topics, frames, detections, without_id, len(ids))
+def _boxes_topic(camera: CameraTopics | ViewTopics) -> str:
+    return camera.views if isinstance(camera, ViewTopics) else camera.detections
+
+
+def _type(camera: CameraTopics | ViewTopics) -> str:
+    return DETECTIONS if isinstance(camera, ViewTopics) else camera.type
+
+
+def _read(type_name: str, data: bytes) -> FrameDetections | None:
+    adapter = adapter_for(type_name)
+    assert adapter is not None
+    try:
+        found = adapter.read(data)
+    except InputError:
+        return None
+    return found if isinstance(found, FrameDetections) else None
+
+
+def _no_tracks(camera: CameraDescription) -> str:
+    if not camera.detections:
+        return f"{camera.topics[-1]} lists no object"
+    return f"{camera.topics[0]} has {camera.detections} detections, and none of them can be tracked"

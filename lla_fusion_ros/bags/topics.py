@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from lla_fusion_ros.bags.definitions import fits_vision_msgs
 from lla_fusion_ros.bags.types import Summary, Topic
+from lla_fusion_ros.detections.registry import adapter_for, known_types
 from lla_fusion_ros.messages.contract import COMPRESSED_IMAGE, DETECTIONS, IMAGE
-from lla_fusion_ros.types.errors import BagError
+from lla_fusion_ros.types.errors import BagError, InputError
 
 EMBEDDINGS_SUFFIX = "/embeddings"
 # Topics of the right types that are results, never inputs.
@@ -16,12 +17,13 @@ _OUTPUTS = ("/annotated", "/fused_classes", EMBEDDINGS_SUFFIX)
 
 @dataclass(frozen=True, slots=True)
 class CameraTopics:
-    """A camera in a bag: its images and the tracked boxes in them."""
+    """A camera in a bag: its images, the boxes in them and the message type of these."""
 
     name: str
     image: str
     detections: str
     compressed: bool
+    type: str = DETECTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +45,16 @@ class Wiring:
 
 
 def find_cameras(summary: Summary) -> Wiring:
-    """Pair every Detection2DArray topic with the images of the nearest namespace."""
+    """Pair every topic of detections with the images of the nearest namespace."""
     filled = [topic for topic in summary.topics if topic.count]
     images = [topic for topic in filled if topic.type in (IMAGE, COMPRESSED_IMAGE) and not _is_output(topic)]
-    arrays = [topic for topic in filled if topic.type == DETECTIONS]
+    arrays = [topic for topic in filled if _readable(topic.type)]
     embeddings = {topic.name for topic in filled if topic.name.endswith(EMBEDDINGS_SUFFIX)}
     missing = []
     views, detections = [], []
     for topic in arrays:
-        if not fits_vision_msgs(topic.type, topic.definition):
-            missing.append(
-                f"{topic.name} is of an older vision_msgs without track ids; record it with 4.0 or later"
-            )
+        if refusal := _refusal(topic):
+            missing.append(refusal)
         elif topic.name + EMBEDDINGS_SUFFIX in embeddings:
             views.append(ViewTopics(_parent(topic.name), topic.name, topic.name + EMBEDDINGS_SUFFIX))
         elif not _is_output(topic):
@@ -70,7 +70,7 @@ def find_cameras(summary: Summary) -> Wiring:
         elif nearest:
             image = _preferred(nearest)
             name = _unique(_shared_name(topic, image), topic, cameras)
-            cameras.append(CameraTopics(name, image.name, topic.name, image.type == COMPRESSED_IMAGE))
+            cameras.append(_camera(name, image, topic))
     if not cameras and not views:
         missing += _reasons(images, detections)
     return Wiring(tuple(cameras), tuple(views), tuple(missing))
@@ -85,24 +85,52 @@ def name_cameras(summary: Summary, named: list[str]) -> Wiring:
         image, comma, detections = topics.partition(",")
         if not (name and equals and image and comma and detections):
             raise BagError(f"--camera {text}: expected NAME=IMAGE_TOPIC,DETECTIONS_TOPIC")
-        for topic, expected in ((image, (IMAGE, COMPRESSED_IMAGE)), (detections, (DETECTIONS,))):
+        for topic in (image, detections):
             if topic not in types:
                 raise BagError(f"--camera {text}: the bag has no topic {topic}; it has {', '.join(types)}")
-            if types[topic].type not in expected:
-                raise BagError(
-                    f"--camera {text}: {topic} is {types[topic].type}, expected {' or '.join(expected)}"
-                )
-        cameras.append(CameraTopics(name, image, detections, types[image].type == COMPRESSED_IMAGE))
+        found = types[image].type
+        if found not in (IMAGE, COMPRESSED_IMAGE):
+            raise BagError(f"--camera {text}: {image} is {found}, expected {IMAGE} or {COMPRESSED_IMAGE}")
+        found = types[detections].type
+        if not _readable(found):
+            raise BagError(f"--camera {text}: {detections} is {found}, expected one of {_READABLE}")
+        if refusal := _refusal(types[detections]):
+            raise BagError(f"--camera {text}: {refusal}")
+        cameras.append(_camera(name, types[image], types[detections]))
     return Wiring(tuple(cameras), (), ())
+
+
+def _readable(type_name: str) -> bool:
+    adapter = adapter_for(type_name)
+    return adapter is not None and not adapter.in_space
+
+
+_READABLE = ", ".join(name for name in sorted(known_types()) if _readable(name))
+
+
+def _refusal(topic: Topic) -> str:
+    """Why the bytes of a topic of detections cannot be read; empty where they can."""
+    if topic.type == DETECTIONS and not fits_vision_msgs(topic.type, topic.definition):
+        return f"{topic.name} is of an older vision_msgs without track ids; record it with 4.0 or later"
+    adapter = adapter_for(topic.type)
+    assert adapter is not None
+    try:
+        adapter.check_definition(topic.definition)
+    except InputError as error:
+        return f"{topic.name}: {error}"
+    return ""
+
+
+def _camera(name: str, image: Topic, detections: Topic) -> CameraTopics:
+    compressed = image.type == COMPRESSED_IMAGE
+    return CameraTopics(name, image.name, detections.name, compressed, detections.type)
 
 
 def _reasons(images: list[Topic], detections: list[Topic]) -> list[str]:
     if not images and not detections:
-        return ["no images, no tracked detections and no recorded views: there is nothing to fuse"]
+        return ["no images, no detections and no recorded views: there is nothing to fuse"]
     if not detections:
-        return [
-            "no vision_msgs/Detection2DArray topic: run a detector with a tracker and record its output too"
-        ]
+        return [f"no detections: run a detector and record its output, too, as one of {_READABLE}"]
     if not images:
         return ["no sensor_msgs/Image or CompressedImage topic: record the images the boxes were found in"]
     return []

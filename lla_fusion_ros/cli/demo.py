@@ -30,6 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", default="signworld", help="bundle: a file, or the name of one that ships")
     parser.add_argument("--seed", type=int, default=0, help="another seed, another drive (%(default)s)")
     parser.add_argument("--rate", type=float, default=1.0, help="recorded seconds per second (%(default)s)")
+    parser.add_argument(
+        "--without-ids",
+        action="store_true",
+        help="send boxes without ids: the built-in tracker follows them, each camera for itself",
+    )
     parser.add_argument("--open", action="store_true", help="open the report in a browser")
     add_json_option(parser)
 
@@ -45,7 +50,15 @@ def run(args: argparse.Namespace) -> int:
     check_folder("--out", args.out)
     began = time.monotonic()
     screen = DemoScreen(quiet=args.json == STDOUT)
-    demo = Demo(args.out, find_model(args.model), demo_drive(args.seed), args.rate, screen.tell, screen.watch)
+    demo = Demo(
+        args.out,
+        find_model(args.model),
+        demo_drive(args.seed),
+        args.rate,
+        screen.tell,
+        screen.watch,
+        without_ids=args.without_ids,
+    )
     with screen:
         result = demo.run()
     seconds = time.monotonic() - began

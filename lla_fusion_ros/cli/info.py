@@ -1,4 +1,4 @@
-"""`lla-fusion info`: what is in a bundle or a bag."""
+"""`lla-fusion info`: what is in a bundle or a bag, or on the running graph."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from lla_fusion_ros.cli.options import STDOUT, add_json_option, write_json
 from lla_fusion_ros.cli.words import printable
+from lla_fusion_ros.types.errors import InputError
 
 if TYPE_CHECKING:
     from lla_fusion_ros.bundle import Bundle
 
 NAME = "info"
 EXTRA = "bags"
-HELP = "tell what is in a bundle or a bag; fails where the bag cannot be fused"
+HELP = "tell what is in a bundle, a bag or the running graph; fails where it cannot be fused"
 EXAMPLE = """\
 lla-fusion info models/gtsrb.safetensors
 lla-fusion info belgium
 lla-fusion info recordings/drive_1
+lla-fusion info --seconds 10
 lla-fusion info models/gtsrb.safetensors --json | jq .class_names"""
 
 _BAG_ENDINGS = (".mcap", ".db3", ".zstd", ".zst", ".bag", ".yaml")
@@ -27,12 +29,19 @@ _BAG_ENDINGS = (".mcap", ".db3", ".zstd", ".zst", ".bag", ".yaml")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file",
-        help="a bundle (.safetensors, or the name of one that ships), or a bag (its folder, .mcap or .db3)",
+        nargs="?",
+        help="a bundle (.safetensors, or the name of one that ships), or a bag (its folder, .mcap or .db3); "
+        "without it: the ROS graph that runs",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=5.0, help="listen to the running graph so long (%(default)g)"
     )
     add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.file is None:
+        return _graph(args)
     path = Path(args.file)
     if path.is_dir() or path.name.endswith(_BAG_ENDINGS):
         from lla_fusion_ros.bags.describe import describe_bag
@@ -49,6 +58,44 @@ def run(args: argparse.Namespace) -> int:
     document = {**bundle.meta.as_dict(), "hash": bundle.hash, "bytes": size}
     _tell(args.json, document, bundle_lines(bundle, size))
     return 0
+
+
+def _graph(args: argparse.Namespace) -> int:
+    from lla_fusion_ros.ros.graph_info import describe_graph
+
+    if not 0 < args.seconds <= 3600:
+        raise InputError(f"--seconds {args.seconds:g}: it must be above 0 and at most 3600")
+    found = describe_graph(args.seconds)
+    _tell(args.json, found.as_dict(), _graph_lines(found))
+    return 0 if found.can_be_fused else 1
+
+
+def _graph_lines(found: Any) -> list[str]:
+    lines = [f"can be fused: {'yes' if found.can_be_fused else 'no'}"]
+    lines += [f"missing   {sentence}" for sentence in found.missing]
+    lines += [f"note      {sentence}" for sentence in found.notes]
+    for camera in found.cameras:
+        size = "" if camera.image_size is None else ", {} x {}".format(*camera.image_size)
+        lines += [
+            f"camera    {camera.name}",
+            f"  image       {camera.image}, {camera.image_rate:.1f} Hz{size}, {camera.image_qos}",
+            f"  detections  {camera.detections}, {camera.detections_rate:.1f} Hz, {camera.objects} boxes, "
+            f"{camera.type}, {camera.detections_qos}",
+        ]
+        if camera.offset is not None:
+            lines.append(f"  stamps      detections {camera.offset:+.4f} s from the images'")
+        if camera.chosen:
+            lines.append(f"  identity    {camera.chosen}")
+        if camera.boxes is not None:
+            lines.append("  boxes       x {:.0f} to {:.0f}, y {:.0f} to {:.0f}".format(*_spans(camera.boxes)))
+    if found.command:
+        lines.append(f"launch    {found.command}")
+    return lines
+
+
+def _spans(boxes: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
+    left, top, right, bottom = boxes
+    return left, right, top, bottom
 
 
 def bundle_lines(bundle: Bundle, size: int) -> list[str]:
@@ -131,6 +178,7 @@ def _bag_lines(description: Any) -> list[str]:
         lines.append(
             f"camera    {camera.name}: {camera.kind}, {camera.frames} frames, "
             f"{camera.detections} detections, {camera.tracks} tracks"
+            + (f"; {camera.chosen}" if camera.chosen else "")
         )
     lines += [f"topic     {name}  {kind}  {count}" for name, kind, count in description.topics]
     return lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,11 @@ from lla_fusion_ros.cli.options import (
     add_json_option,
     add_setting_options,
     settings_from,
+    wiring_from,
     write_json,
 )
 from lla_fusion_ros.cli.words import check_folder, printable
+from lla_fusion_ros.stream.stream_settings import CameraWiring
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import PRECISIONS
 
@@ -100,8 +102,10 @@ def run(args: argparse.Namespace) -> int:
     if args.json != STDOUT:
         default = "" if args.bundle else ", the default: choose with --bundle"
         print(f"model {printable(bundle_line(bundle))}{default}", flush=True)
-    offsets = _offsets(args.time_offset)
-    options = ReplayOptions(fusion, stream, args.use, args.start, args.device, args.precision, offsets)
+    wiring = wiring_from(args)
+    for camera, offset in _offsets(args.time_offset).items():
+        wiring[camera] = replace(wiring.get(camera, CameraWiring()), time_offset=offset)
+    options = ReplayOptions(fusion, stream, args.use, args.start, args.device, args.precision, wiring)
     wanted = Wanted(
         bag=not args.no_bag,
         views=not args.no_views,
@@ -175,6 +179,7 @@ def _as_dict(bag: Path, bundle: Bundle, outcome: Outcome) -> dict[str, object]:
         },
         # not asdict, which takes a Counter apart
         **{each.name: getattr(outcome.result, each.name) for each in fields(outcome.result)},
+        "chosen": {camera: asdict(chosen) for camera, chosen in outcome.result.chosen.items()},
         "fuser": outcome.fuser,
         "views_per_second": outcome.result.views / max(outcome.result.seconds, 1e-9),
         "scores": None if outcome.scores is None else outcome.scores.as_dict(),

@@ -24,16 +24,24 @@ from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import FusionSettings
 
 Key = tuple[str, int]  # frame_id and stamp: what names a frame
+TrueIds = dict[tuple[str, int], dict[tuple[float, ...], str]]  # camera and stamp -> box -> id
 
 _TILE_WIDTH = 480  # pixels; the whole drive stays below 10 MB
 _WAITS = 3  # frames of the others after which a camera that sends nothing is shown dark
 
 
 class RecordedRun:
-    """Views of a recorded live run in the order of its `/fused_classes`, with the pixels it was fed."""
+    """Views of a recorded live run in the order of its `/fused_classes`, with the pixels it was fed.
 
-    def __init__(self, recording: Bag, fed: Bag, bundle: Bundle, settings: FusionSettings) -> None:
+    Args:
+        true_ids: what the boxes really are, by camera and stamp, where the bag does not tell the nodes.
+    """
+
+    def __init__(
+        self, recording: Bag, fed: Bag, bundle: Bundle, settings: FusionSettings, true_ids: TrueIds
+    ) -> None:
         self._recording = recording
+        self._true_ids = true_ids
         self._fed = fed
         self.live: dict[Key, Detections] = {}
         self._order: list[Key] = []
@@ -55,7 +63,15 @@ class RecordedRun:
         pictures = _Pictures(self._fed, self._cameras)
         for key in self._order:
             if frame := views.get(key):
-                yield [replace(frame, pixels=pictures.take(frame.camera, frame.header.stamp))]
+                pixels = pictures.take(frame.camera, frame.header.stamp)
+                yield [replace(frame, pixels=pixels, track_ids=self._named(frame))]
+
+    def _named(self, frame: ViewFrame) -> tuple[str, ...]:
+        """The ids that the truth is told by: those of the boxes, which come back as they were sent."""
+        known = self._true_ids.get((frame.camera, frame.header.stamp))
+        if known is None:
+            return frame.track_ids
+        return tuple(known.get(tuple(box), "") for box in frame.bbox[:, [0, 1, 3, 4]].tolist())
 
 
 class _Pictures:

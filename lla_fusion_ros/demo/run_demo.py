@@ -20,7 +20,7 @@ from lla_fusion_ros.bags.writer import check_removable
 from lla_fusion_ros.bundle import load_bundle
 from lla_fusion_ros.demo.live import LiveState
 from lla_fusion_ros.demo.processes import DemoError, Processes
-from lla_fusion_ros.demo.recorded import AgreementSink, RecordedRun, VideoSink
+from lla_fusion_ros.demo.recorded import AgreementSink, RecordedRun, TrueIds, VideoSink
 from lla_fusion_ros.lab.makebag.write import MadeBag, SceneFrame, drive_frames, make_bag
 from lla_fusion_ros.replay.output_folder import Outcome, OutputFolder, Wanted
 from lla_fusion_ros.replay.replay import ReplayOptions, fuse_frames
@@ -52,7 +52,12 @@ class DemoResult:
 
 
 class Demo:
-    """Steps of the demo; `tell` hears what is going on, `watch` sees the live state a few times a second."""
+    """Steps of the demo; `tell` hears what is going on, `watch` sees the live state a few times a second.
+
+    Args:
+        without_ids: the nodes get boxes as a detector without a tracker sends them. Each camera tracks for
+            itself then, and nothing is fused over cameras.
+    """
 
     def __init__(
         self,
@@ -63,8 +68,11 @@ class Demo:
         tell: Tell,
         watch: Watch,
         domain: int | None = None,
+        without_ids: bool = False,
     ) -> None:
         self._domain = domain
+        self._without_ids = without_ids
+        self._true_ids: TrueIds = {}
         self._folder, self._model, self._drive, self._rate = folder, model, drive, rate
         self._tell, self._watch = tell, watch
 
@@ -94,7 +102,9 @@ class Demo:
         names = "[" + ", ".join(cameras) + "]"
         # long waiting lines: a busy machine may lag behind the drive, but nothing is to be lost
         lines = {"queue_depth": "200", "input_depth": "200", "output_depth": "1000"}
-        parameters = {"model": str(self._model), "cameras": names, "use_sim_time": "true", **lines}
+        # the sign world names its objects for both cameras
+        own_ids = {"identity": "auto" if self._without_ids else "global"}
+        parameters = {"model": str(self._model), "cameras": names, "use_sim_time": "true", **own_ids, **lines}
         words = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
         processes.start("perception", "lla_fusion_ros.ros perception", ["--ros-args", *words])
         recorder = processes.start(
@@ -119,10 +129,19 @@ class Demo:
             with closing(render(self._drive)) as rendered:
                 for frame in drive_frames(rendered):
                     processes.check("perception", "recorder")  # nobody should wait for a demo that cannot be
+                    if self._without_ids:
+                        named = zip(map(tuple, frame.boxes.tolist()), frame.ids, strict=True)
+                        self._true_ids[frame.camera, frame.stamp] = dict(named)
                     yield frame
 
         return make_bag(
-            frames(), self._folder / DRIVE, "signworld demo drive", CLASS_NAMES, "jpeg", overwrite=True
+            frames(),
+            self._folder / DRIVE,
+            "signworld demo drive",
+            CLASS_NAMES,
+            "jpeg",
+            overwrite=True,
+            with_ids=not self._without_ids,
         )
 
     def _play(self, processes: Processes, lines: SimpleQueue[str], frames: int) -> None:
@@ -170,7 +189,7 @@ class Demo:
         )
         video_path = self._folder / VIDEO
         with Bag(self._folder / FUSED) as recording, Bag(made.bag) as fed:
-            source = RecordedRun(recording, fed, bundle, options.fusion)
+            source = RecordedRun(recording, fed, bundle, options.fusion, self._true_ids)
             agreement = AgreementSink(source.live)
             rate = self._drive.settings.rate
             with (

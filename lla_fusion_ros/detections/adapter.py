@@ -28,12 +28,14 @@ class Adapter:
         definitions: the fields of its own types, one mapping for each version in use, the newest first.
         convert: from the fields of a message to detections.
         parse: (bytes, with scores) -> detections, where there is a quicker way than by definition.
+        in_space: its boxes are FrameDetections3D, to be projected into the cameras.
     """
 
     types: tuple[str, ...]
     definitions: tuple[Definitions, ...]
     convert: Callable[[Message], Frame]
     parse: Callable[[Raw, bool], Frame] | None = None
+    in_space: bool = False
 
     @property
     def package(self) -> str:

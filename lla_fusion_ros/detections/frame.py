@@ -38,16 +38,22 @@ class FrameDetections:
         return len(self.bbox)
 
     @property
+    def nbytes(self) -> int:
+        """About how much memory it takes; without the scores."""
+        return self.bbox.nbytes + sum(map(len, self.ids or ()))
+
+    @property
     def boxes(self) -> np.ndarray:
         """cx, cy, w, h in pixels.  [detections, 4]"""
         return self.bbox[:, [0, 1, 3, 4]]
 
     @property
     def confidence(self) -> np.ndarray | None:
-        """The best score of each detection, 0 where it has none; None without scores.  [detections]"""
-        if self.scores is None:
+        """The best score of each detection, 0 where it has none; None where none has one.  [detections]"""
+        scores = self.scores or ()
+        if not any(scores):
             return None
-        return np.array([max((score for _, score in own), default=0.0) for own in self.scores], np.float64)
+        return np.array([max((score for _, score in own), default=0.0) for own in scores], np.float64)
 
     @property
     def classes(self) -> tuple[str, ...]:

@@ -22,7 +22,6 @@ _PRIMITIVES = {
     "bool": "?", "byte": "B", "char": "B", "int8": "b", "uint8": "B", "int16": "h", "uint16": "H",
     "int32": "i", "uint32": "I", "int64": "q", "uint64": "Q", "float32": "f", "float64": "d",
 }  # fmt: skip
-_MOST_PADDING = 7  # bytes a middleware may add after the last field
 
 Definitions = Mapping[str, str]  # "package/Type" -> its fields, as in a .msg file
 Fields = tuple[tuple[str, Any], ...]  # (name, type); a type is a primitive, "string", Fields or _Array
@@ -124,10 +123,7 @@ class Layout:
         reader = CdrReader(raw)
         order = "<" if raw[1] == 1 else ">"
         values = _walk(reader, order, self._steps)
-        if reader.remaining > _MOST_PADDING:
-            raise InputError(
-                f"message has {reader.remaining} bytes more than its type: its definition is another one"
-            )
+        reader.finish()
         return values
 
 

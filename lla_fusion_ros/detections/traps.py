@@ -17,6 +17,7 @@ LEAST = 30  # boxes before anything is said
 LEAST_CORNER = 200  # ... about the part of the image they lie in
 NORMALISED = 2.0  # pixels; boxes that never leave this are shares of the image
 CORNER = (0.6, 0.75)  # share of the image's width and height that ordinary boxes exceed sooner or later
+OF_A_FRAME = 5  # boxes by which a single frame may speak against ids
 OVERLAP = 0.3  # IoU of two boxes of consecutive frames that are surely one object
 SURE = 0.9  # probability of a class from which two cameras contradict each other
 CONTRADICTIONS = 5  # frames
@@ -110,15 +111,15 @@ class Traps:
             camera,
             always and several,
             f"every id of {camera} equals the class of its box ({some}): the detector puts the class "
-            "into the id, and all objects of a class would be fused as one; use its tracker's topic, or let "
-            "the built-in tracker give the ids",
+            "into the id, and all objects of a class would be fused as one; use its tracker's topic; "
+            "with identity 'auto' the built-in tracker gives the ids",
         )
 
     def _jumping(self, camera: str, seen: _Camera, edges: np.ndarray, ids: tuple[str, ...]) -> None:
         if len(edges) and len(seen.last_edges):
             overlap = _iou(edges, seen.last_edges)
             best = overlap.argmax(axis=1)
-            for row in np.flatnonzero(overlap.max(axis=1) >= OVERLAP):
+            for row in np.flatnonzero(overlap.max(axis=1) >= OVERLAP)[:OF_A_FRAME]:
                 seen.kept.append(ids[row] == seen.last_ids[best[row]])
         seen.last_edges, seen.last_ids = edges, ids
         if len(seen.kept) < LEAST:
@@ -129,7 +130,7 @@ class Traps:
             sum(seen.kept) <= 0.1 * len(seen.kept),
             f"the ids of {camera} change in every frame: of {len(seen.kept)} boxes that lie where one of the "
             f"frame before lay, {sum(seen.kept)} kept its id, so nothing is fused over time; use the "
-            "tracker's topic, or let the built-in tracker give the ids",
+            "tracker's topic; with identity 'auto' the built-in tracker gives the ids",
         )
 
     def _corner(self, camera: str, seen: _Camera, edges: np.ndarray, image_size: tuple[int, int]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from lla_fusion_ros.engine.cost import check_cost
-from lla_fusion_ros.engine.tracks import TrackKey, TrackStore
+from lla_fusion_ros.engine.tracks import TrackStore
 from lla_fusion_ros.fusion.base import Fuser
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured, zero_views
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
@@ -41,7 +41,7 @@ class Observation:
     Attributes:
         camera: name of the camera.
         stamp: message time in nanoseconds.
-        ids: track ids, as many as there are views.
+        ids: ids of the objects, as many as there are views; a track is all that comes under one.
         views: one row per id.
     """
 
@@ -73,13 +73,13 @@ class FrameResult:
     ids: tuple[str, ...]
     pmf: np.ndarray
     verdicts: Verdicts
-    cleared: tuple[TrackKey, ...]
-    restarted: tuple[TrackKey, ...]
-    removed: tuple[TrackKey, ...]
+    cleared: tuple[str, ...]
+    restarted: tuple[str, ...]
+    removed: tuple[str, ...]
     dropped: dict[str, int]
     jumped: bool
     notes: tuple[str, ...]
-    switched: tuple[TrackKey, ...] = ()
+    switched: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class FusionEngine:
         """Memory of one track: fuser and warnings; it does not grow with the track's length."""
         return round(state_bytes(self._state) / self._store.allocated) + self._warnings.bytes_per_track()
 
-    def configure(self, settings: FusionSettings) -> tuple[TrackKey, ...]:
+    def configure(self, settings: FusionSettings) -> tuple[str, ...]:
         """New settings from the next frame on; a refused one leaves everything as it was.
 
         Returned are the tracks whose warning ends with that.
@@ -140,20 +140,19 @@ class FusionEngine:
         except MemoryError:
             raise InputError(f"fuser '{fuser.name}' does not fit into the memory of this machine") from None
 
-    def take(self, change: Change) -> tuple[TrackKey, ...]:
+    def take(self, change: Change) -> tuple[str, ...]:
         """Settings that `prepare` found good, from the next frame on.
 
-        Another fuser, window or scope forgets all tracks: their sums or names mean something else. Returned
-        are those whose warning ends with that.
+        Another fuser or window forgets all tracks: their sums mean something else. Returned are those whose
+        warning ends with that.
         """
-        new_scope = change.settings.track_id_scope != self.settings.track_id_scope
         self._store.configure(change.settings)
         self.settings = change.settings
         if change.fuser is not None:
             self._fuser = change.fuser
-        return self.reset(change.state) if new_scope or change.fuser is not None else ()
+        return self.reset(change.state) if change.fuser is not None else ()
 
-    def reset(self, empty: Any = None) -> tuple[TrackKey, ...]:
+    def reset(self, empty: Any = None) -> tuple[str, ...]:
         """Forget all tracks; returned are those whose warning ends with that.
 
         `empty` is a state of tracks that have seen nothing, where it is at hand.
@@ -193,7 +192,7 @@ class FusionEngine:
             pmf[decision.restart] = self._fuse(again, newest)
             seen = self._store.views(rows)
 
-        keys = self._store.keys
+        names = self._store.ids
         return FrameResult(
             kept=admission.kept,
             ids=tuple(ids[i] for i in admission.kept),
@@ -210,13 +209,13 @@ class FusionEngine:
                 raised=decision.raised,
                 thresholds=rates(self.settings),
             ),
-            cleared=(*forgotten, *aged, *keys(rows[decision.ended])),
-            restarted=tuple(keys(rows[decision.restart])),
-            removed=tuple(key for key, _ in admission.removed),
+            cleared=(*forgotten, *aged, *names(rows[decision.ended])),
+            restarted=tuple(names(rows[decision.restart])),
+            removed=tuple(name for name, _ in admission.removed),
             dropped=admission.dropped,
             jumped=admission.jumped,
             notes=self._fuser.notes if (total > 1).any() else (),
-            switched=tuple(keys(rows[decision.switched])),
+            switched=tuple(names(rows[decision.switched])),
         )
 
     def _make_fuser(self, settings: FusionSettings) -> Fuser:
@@ -238,12 +237,12 @@ class FusionEngine:
             self._state = grown(self._state, self._fuser.initial(extra))
             self._warnings.grow(extra)
 
-    def _begin(self, rows: np.ndarray) -> tuple[TrackKey, ...]:
+    def _begin(self, rows: np.ndarray) -> tuple[str, ...]:
         """Empty the rows of tracks that begin; those warned of until now have passed `max_age`."""
         put_rows(self._state, rows, self._fuser.initial(len(rows)))
-        return tuple(self._store.keys(rows[self._warnings.begin(rows)]))
+        return tuple(self._store.ids(rows[self._warnings.begin(rows)]))
 
-    def _forget(self, removed: Sequence[tuple[TrackKey, int]]) -> tuple[TrackKey, ...]:
+    def _forget(self, removed: Sequence[tuple[str, int]]) -> tuple[str, ...]:
         """End the warnings of forgotten tracks; those of them that were warned of."""
         warned = self._warnings.begin(np.array([row for _, row in removed], np.intp))
-        return tuple(key for (key, _), was in zip(removed, warned, strict=True) if was)
+        return tuple(name for (name, _), was in zip(removed, warned, strict=True) if was)

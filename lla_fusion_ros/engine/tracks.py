@@ -1,7 +1,7 @@
 """Which row of the state arrays belongs to which track, and which views may still change it.
 
 The rules, all in message time:
-- A track is `id` (scope "global"), or `camera` and `id` (scope "camera"). Ids are kept byte for byte.
+- A track is named by the id of its object, which is kept byte for byte.
 - *Idle*: a track without a view for `idle_timeout` is forgotten; the same id later is a new track.
 - *Age*: a track whose first view is more than `max_age` ago begins again with the next view.
 - *Capacity*: at most `capacity` tracks; for a new one the track not seen for longest goes. A frame with
@@ -21,7 +21,6 @@ import heapq
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -32,13 +31,6 @@ SECOND = 1_000_000_000
 REMEMBERED = 32  # views that a track keeps the stamps and cameras of to recognise duplicates
 LONGEST_ID = 256
 FIRST_ROWS = 64
-
-
-class TrackKey(NamedTuple):
-    """What names a track; `camera` is empty where ids are global."""
-
-    id: str
-    camera: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +49,7 @@ class Admission:
     kept: np.ndarray
     rows: np.ndarray
     fresh: np.ndarray
-    removed: tuple[tuple[TrackKey, int], ...]
+    removed: tuple[tuple[str, int], ...]
     dropped: dict[str, int]
     jumped: bool
 
@@ -72,10 +64,10 @@ class _Track:
         views: how many views of each camera were fused.
     """
 
-    __slots__ = ("first", "key", "newest", "recent", "row", "views")
+    __slots__ = ("first", "id", "newest", "recent", "row", "views")
 
-    def __init__(self, key: TrackKey, row: int) -> None:
-        self.key = key
+    def __init__(self, track_id: str, row: int) -> None:
+        self.id = track_id
         self.row = row
         self.first = self.newest = 0
         self.views: list[int] = []
@@ -95,7 +87,7 @@ class TrackStore:
     def __init__(self, settings: FusionSettings) -> None:
         self.allocated = min(FIRST_ROWS, settings.capacity)
         self.cameras: list[str] = []
-        self._index: dict[tuple[str, str], _Track] = {}  # by the fields of the key, which is equal to them
+        self._index: dict[str, _Track] = {}
         self._tracks: list[_Track | None] = [None] * self.allocated  # by row
         self._free = list(range(self.allocated - 1, -1, -1))
         self._oldest_newest = 0  # no track's newest view is older than this
@@ -107,7 +99,7 @@ class TrackStore:
         return len(self._index)
 
     def configure(self, settings: FusionSettings) -> None:
-        """New limits from the next frame on. Who changes the scope clears the store: names change with it."""
+        """New limits from the next frame on."""
         self._settings = settings
         self._clock.max_lateness = round(settings.max_lateness * SECOND)
         self._clock.clock_jump = round(settings.clock_jump * SECOND)
@@ -119,7 +111,7 @@ class TrackStore:
         """The newest stamp of all cameras."""
         return self._clock.newest
 
-    def clear(self) -> list[tuple[TrackKey, int]]:
+    def clear(self) -> list[tuple[str, int]]:
         """Forget all tracks and the time; the tracks, with the row each had."""
         self._clock.reset()
         return self._forget(self._living())
@@ -127,7 +119,7 @@ class TrackStore:
     def admit(self, camera: str, stamp: int, ids: Sequence[str]) -> Admission:
         """Decide about every detection of one frame of one camera."""
         dropped: defaultdict[str, int] = defaultdict(int)
-        removed: list[tuple[TrackKey, int]] = []
+        removed: list[tuple[str, int]] = []
         judgement = self._clock.judge(camera, stamp)
         if judgement in ("late", "no_stamp"):
             dropped[judgement] += len(ids)
@@ -136,7 +128,7 @@ class TrackStore:
         if judgement == "jump":
             removed += self._forget(self._living())
         removed += self._forget_idle()
-        named = self._named(camera, ids, dropped)
+        named = self._named(ids, dropped)
         removed += self._begin_new(named)
         column = self._column(camera)
         kept, rows, fresh = self._note(named, column, stamp, dropped)
@@ -150,9 +142,9 @@ class TrackStore:
             track.views = [0] * len(self.cameras)
             track.views[column] = 1
 
-    def keys(self, rows: np.ndarray) -> list[TrackKey]:
+    def ids(self, rows: np.ndarray) -> list[str]:
         """The names of the tracks of these rows."""
-        return [track.key for track in self._of(rows)]
+        return [track.id for track in self._of(rows)]
 
     def views(self, rows: np.ndarray) -> np.ndarray:
         """Views fused so far.  [rows, cameras] in the order of `cameras`"""
@@ -170,42 +162,40 @@ class TrackStore:
         """All tracks, in the order of their rows."""
         return [track for track in self._tracks if track is not None]
 
-    def _named(self, camera: str, ids: Sequence[str], dropped: dict[str, int]) -> dict[tuple[str, str], int]:
+    def _named(self, ids: Sequence[str], dropped: dict[str, int]) -> dict[str, int]:
         """The tracks that the frame names, and where it names each; no more than there may be."""
-        scope = camera if self._settings.track_id_scope == "camera" else ""
-        named: dict[tuple[str, str], int] = {}
+        named: dict[str, int] = {}
         for position, name in enumerate(ids):
-            key = (name, scope)
             if not name:
                 dropped["empty_id"] += 1
             elif len(name) > LONGEST_ID:
                 dropped["long_id"] += 1
-            elif key in named:
+            elif name in named:
                 dropped["duplicate"] += 1
             else:
-                named[key] = position
+                named[name] = position
         excess = len(named) - self._settings.capacity
         if excess > 0:
             dropped["capacity"] += excess
-            for key in list(named)[-excess:]:
-                del named[key]
+            for name in list(named)[-excess:]:
+                del named[name]
         return named
 
-    def _begin_new(self, named: dict[tuple[str, str], int]) -> list[tuple[TrackKey, int]]:
+    def _begin_new(self, named: dict[str, int]) -> list[tuple[str, int]]:
         """Give those that are new a row; the tracks that had to go for them."""
-        new = [key for key in named if key not in self._index]
+        new = [name for name in named if name not in self._index]
         if not new:
             return []
-        removed: list[tuple[TrackKey, int]] = []
+        removed: list[tuple[str, int]] = []
         excess = len(self._index) + len(new) - self._settings.capacity
         if excess > 0:
-            others = [track for track in self._living() if track.key not in named]
+            others = [track for track in self._living() if track.id not in named]
             removed = self._forget(heapq.nsmallest(excess, others, key=lambda track: track.newest))
         while len(self._free) < len(new):
             self._grow()
-        for key in new:
+        for name in new:
             row = self._free.pop()
-            self._index[key] = self._tracks[row] = _Track(TrackKey(*key), row)
+            self._index[name] = self._tracks[row] = _Track(name, row)
         return removed
 
     def _grow(self) -> None:
@@ -222,13 +212,13 @@ class TrackStore:
         return self.cameras.index(camera)
 
     def _note(
-        self, named: dict[tuple[str, str], int], column: int, stamp: int, dropped: dict[str, int]
+        self, named: dict[str, int], column: int, stamp: int, dropped: dict[str, int]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Write the views down that are in time: their positions, rows, and which begin again.  3 x [kept]"""
         view, oldest_first = (stamp, column), stamp - self._max_age if self._max_age > 0 else 0
         kept, rows, fresh = [], [], []
-        for key, position in named.items():
-            track = self._index[key]
+        for name, position in named.items():
+            track = self._index[name]
             if stamp > track.newest:
                 track.newest = stamp
             elif reason := track.refusal(view):  # out of order, as hardly ever
@@ -246,7 +236,7 @@ class TrackStore:
         self._oldest_newest = min(self._oldest_newest, stamp)
         return np.array(kept, np.intp), np.array(rows, np.intp), np.array(fresh, bool)
 
-    def _forget_idle(self) -> list[tuple[TrackKey, int]]:
+    def _forget_idle(self) -> list[tuple[str, int]]:
         assert self._clock.newest is not None
         oldest = self._clock.newest - self._idle_timeout
         if oldest <= self._oldest_newest:  # nobody can be idle, as in most frames
@@ -255,10 +245,10 @@ class TrackStore:
         self._oldest_newest = min((t.newest for t in self._index.values()), default=self._clock.newest)
         return removed
 
-    def _forget(self, tracks: Iterable[_Track]) -> list[tuple[TrackKey, int]]:
-        removed = [(track.key, track.row) for track in tracks]
-        for key, row in removed:
-            del self._index[key]
+    def _forget(self, tracks: Iterable[_Track]) -> list[tuple[str, int]]:
+        removed = [(track.id, track.row) for track in tracks]
+        for name, row in removed:
+            del self._index[name]
             self._tracks[row] = None
             self._free.append(row)
         return removed

@@ -23,6 +23,9 @@ class Header:
     frame_id: str
 
 
+MOST_PADDING = 7  # bytes a middleware may add after the last field
+
+
 class CdrReader:
     """Walks through the bytes of one message; anything that does not fit raises InputError.
 
@@ -42,6 +45,13 @@ class CdrReader:
     @property
     def remaining(self) -> int:
         return len(self._body) - self.at
+
+    def finish(self) -> None:
+        """InputError where the message goes on: it is of another type."""
+        if self.remaining > MOST_PADDING:
+            raise InputError(
+                f"message has {self.remaining} bytes more than its type: its definition is another one"
+            )
 
     def align(self, to: int) -> None:
         self.at += -self.at % to

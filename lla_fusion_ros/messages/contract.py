@@ -18,7 +18,9 @@ NODE_DIAGNOSTICS = "/diagnostics"  # absolute, where every diagnostics tool look
 INPUTS = {
     "image": IMAGE,
     "image/compressed": COMPRESSED_IMAGE,
-    "detections": DETECTIONS,
+    "detections": DETECTIONS,  # or any other type of `detections`
+    "crops": IMAGE,  # in the place of image and detections: one object a message, frame_id is its track id
+    "crops/compressed": COMPRESSED_IMAGE,
     "views": DETECTIONS,
     "views/embeddings": IMAGE,
     "views/info": VISION_INFO,  # latched: which bundle the views come from
@@ -37,6 +39,10 @@ def detections_topic(camera: str) -> str:
     return f"{camera}/detections"
 
 
+def crops_topic(camera: str) -> str:
+    return f"{camera}/crops"
+
+
 def views_topic(camera: str) -> str:
     return f"{camera}/views"
 
@@ -47,6 +53,10 @@ def embeddings_topic(camera: str) -> str:
 
 def views_info_topic(camera: str) -> str:
     return f"{camera}/views/info"
+
+
+def camera_fused_topic(camera: str) -> str:
+    return f"{camera}/fused_classes"
 
 
 def annotated_topic(camera: str) -> str:

@@ -83,12 +83,14 @@ def parse_detections(raw: Raw, with_scores: bool = False) -> Detections:
             _skip_hypotheses(reader, results)
         bbox[row] = reader.f64(5)
         ids.append(reader.string())
+    reader.finish()
     return Detections(header, tuple(ids), bbox, tuple(scores))
 
 
 def _read_hypothesis(reader: CdrReader) -> tuple[str, float]:
-    class_id = reader.string()
-    return class_id, float(reader.f64(44)[0])
+    class_id, score = reader.string(), float(reader.f64(1)[0])
+    reader.skip(_DOUBLES - 8)
+    return class_id, score
 
 
 def _skip_hypotheses(reader: CdrReader, count: int) -> None:
@@ -122,16 +124,29 @@ def _hypothesis_template(classes: int) -> np.ndarray:
     return template
 
 
-def _hypotheses(pmf: np.ndarray, limit: int) -> np.ndarray:
+def _hypotheses(pmf: np.ndarray, order: np.ndarray) -> np.ndarray:
     """The hypotheses of all detections, surest first.  [detections, hypotheses, bytes]"""
     template = _hypothesis_template(pmf.shape[1])
-    order = np.argsort(-pmf, axis=1, kind="stable")
-    if limit:
-        order = order[:, :limit]
     records = template[order]
     scores = np.take_along_axis(pmf, order, axis=1).astype("<f8", copy=False)
     records[:, :, 8:16] = np.ascontiguousarray(scores)[..., None].view(np.uint8)
     return records
+
+
+def _write_numbered(writer: CdrWriter, records: np.ndarray) -> None:
+    block = records.reshape(-1).data
+    if writer.size % 8:  # the first class number starts off the grid: its doubles move by 4 bytes
+        writer.raw(block[:8])
+        block = block[8:]
+    writer.align(8)
+    writer.raw(block)
+
+
+def _write_named(writer: CdrWriter, records: np.ndarray, names: Sequence[str]) -> None:
+    for record, name in zip(records, names, strict=True):
+        writer.string(name)
+        writer.align(8)
+        writer.raw(memoryview(record[8:]))
 
 
 def write_detections(
@@ -140,6 +155,7 @@ def write_detections(
     bbox: np.ndarray,
     pmf: np.ndarray | None = None,
     max_hypotheses: int = 0,
+    class_names: Sequence[str] | None = None,
 ) -> bytes:
     """A Detection2DArray in which every detection carries the array's header.
 
@@ -147,6 +163,7 @@ def write_detections(
         bbox: x, y, theta, size_x, size_y.                                       [detections, 5]
         pmf: class distributions, listed surest first under the class's number.  [detections, classes]
         max_hypotheses: list only so many; 0 lists all classes.
+        class_names: what `class_id` is to say in the place of the class's number.
     """
     if len(bbox) != len(ids) or (pmf is not None and len(pmf) != len(ids)):
         raise InputError(f"{len(ids)} ids, {len(bbox)} boxes, {None if pmf is None else len(pmf)} pmfs")
@@ -157,9 +174,11 @@ def write_detections(
     own_header.header(header)
     own_header.align(4)
     header_bytes = own_header.message()[4:]
-    records = (
-        None if pmf is None or not len(ids) else _hypotheses(np.asarray(pmf, np.float64), max_hypotheses)
-    )
+    records = None
+    if pmf is not None and len(ids):
+        pmf = np.asarray(pmf, np.float64)
+        order = np.argsort(-pmf, axis=1, kind="stable")[:, : max_hypotheses or None]
+        records = _hypotheses(pmf, order)
     boxes = np.ascontiguousarray(bbox, "<f8").view(np.uint8)
     for row, track_id in enumerate(ids):
         writer.align(4)
@@ -168,12 +187,10 @@ def write_detections(
             writer.u32(0)
         else:
             writer.u32(records.shape[1])
-            block = memoryview(records[row].reshape(-1))
-            if writer.size % 8:  # the first class number starts off the grid: its doubles move by 4 bytes
-                writer.raw(block[:8])
-                block = block[8:]
-            writer.align(8)
-            writer.raw(block)
+            if class_names is None:
+                _write_numbered(writer, records[row])
+            else:
+                _write_named(writer, records[row], [class_names[index] for index in order[row]])
         writer.align(8)
         writer.raw(memoryview(boxes[row]))
         writer.string(track_id)

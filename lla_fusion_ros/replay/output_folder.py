@@ -10,9 +10,9 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from lla_fusion_ros.bags.describe import why_nothing_is_tracked
+from lla_fusion_ros.bags.describe import why_nothing_can_be_fused
 from lla_fusion_ros.bags.reader import Bag
-from lla_fusion_ros.bags.topics import ViewTopics, find_cameras, name_cameras
+from lla_fusion_ros.bags.topics import find_cameras, name_cameras
 from lla_fusion_ros.bags.writer import BagWriter, check_removable
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.replay.replay import ReplayOptions, ReplayResult, choose_input, replay
@@ -83,7 +83,7 @@ class OutputFolder:
         self._before: Path | None = None  # where earlier results wait until they are replaced
         self.fuser = options.fusion.fuser or bundle.meta.default_fuser
         self.truth = None if wanted.truth is None else read_truth(wanted.truth)
-        self.timelines = TimelineSink(self.truth, options.fusion.track_id_scope)
+        self.timelines = TimelineSink(self.truth)
         # whatever is wrong with fusers or truth is said before anything is written
         bundle.fuser(self.fuser, options.fusion.window)
         self._scorer = (
@@ -91,7 +91,7 @@ class OutputFolder:
             if self.truth is None
             else ScoreSink(self.truth, bundle, options.fusion, wanted.compare, wanted.unknown_classes)
         )
-        self._tracks = TrackTable(bundle.class_names, options.fusion.track_id_scope)
+        self._tracks = TrackTable(bundle.class_names)
         self.sinks: list[Sink] = []
 
     def __enter__(self) -> OutputFolder:
@@ -237,18 +237,22 @@ def replay_to_folder(
         named = list(wanted.cameras)
         wiring = name_cameras(bag.summary, named) if named else find_cameras(bag.summary)
         cameras = choose_input(wiring, options.use)  # refuses before anything is written
-        if strange := options.time_offsets.keys() - {camera.name for camera in cameras}:
+        if strange := options.wiring.keys() - {camera.name for camera in cameras}:
             known = ", ".join(camera.name for camera in cameras)
-            raise InputError(f"--time-offset: there is no camera '{min(strange)}'; the bag has {known}")
-        boxes = [each.views if isinstance(each, ViewTopics) else each.detections for each in cameras]
-        if reason := why_nothing_is_tracked(bag, boxes):
+            raise InputError(f"there is no camera '{min(strange)}'; the bag has {known}")
+        if reason := why_nothing_can_be_fused(bag, cameras):
             raise BagError(f"the bag cannot be fused: {reason}")
         heard = None if progress is None else _with_bag(progress, bag)
         with OutputFolder(folder, bundle, options, wanted, path) as outputs:
             result = replay(bag, wiring, bundle, options, outputs.sinks, heard)
+            tracked = [name for name, chosen in result.chosen.items() if chosen.ids == "built-in tracker"]
+            if tracked and wanted.truth is not None:
+                names = ", ".join(tracked)
+                raise BagError(f"the built-in tracker gives the ids of {names}: the truth is about other ids")
             if not result.views and not result.interrupted:
                 raise BagError(_why_nothing(bag, options, result))
-        return outputs.finish(result, (*bag.notes, *wiring.missing))
+        own = [f"camera {camera}: {result.chosen[camera]}" for camera in tracked]
+        return outputs.finish(result, (*bag.notes, *wiring.missing, *own))
 
 
 def bundle_line(bundle: Bundle) -> str:

@@ -17,8 +17,9 @@ from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.replay.sinks import Sink
 from lla_fusion_ros.replay.sources import bag_views, make_perception
 from lla_fusion_ros.stream.frames import ViewFrame
+from lla_fusion_ros.stream.identity import Chosen
 from lla_fusion_ros.stream.perception import Perception
-from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.errors import BagError
 from lla_fusion_ros.types.settings import FusionSettings
 
@@ -39,7 +40,7 @@ class ReplayOptions:
         use: what to fuse: the bag's images, its recorded views, or whichever it has (images first).
         start: seconds to skip at the beginning.
         device, precision: where and how the networks run.
-        time_offsets: seconds by camera, added to the stamps of its detections before pairing.
+        wiring: by camera, where it is not the default; the type of its detections is the recorded one.
     """
 
     fusion: FusionSettings = field(default_factory=FusionSettings)
@@ -48,7 +49,7 @@ class ReplayOptions:
     start: float = 0.0
     device: str = "auto"
     precision: str = "auto"
-    time_offsets: dict[str, float] = field(default_factory=dict)
+    wiring: dict[str, CameraWiring] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,10 @@ class ReplayResult:
         seconds: wall time of the run, without loading the model.
         recorded: seconds of recording that were fused.
         counts: the counters of all cameras; those that begin with `dropped_` are losses.
-        hints: by camera, why messages found no partner, where some were lost to that.
+        hints: by camera, why messages found no partner, where some were lost to that, and what would be
+            fused wrongly.
         used: "images" or "views".
+        chosen: by camera, what its detections were taken for.
         interrupted: the user stopped it; everything written so far is complete.
     """
 
@@ -73,6 +76,7 @@ class ReplayResult:
     hints: dict[str, str]
     used: str
     cameras: tuple[str, ...]
+    chosen: dict[str, Chosen]
     interrupted: bool
 
     @property
@@ -114,6 +118,9 @@ def replay(
 ) -> ReplayResult:
     """Fuse a bag; `progress` hears the recorder's time and the number of views since the last call."""
     cameras = choose_input(wiring, options.use)
+    names = [camera.name for camera in cameras]
+    for unknown in options.wiring.keys() - set(names):
+        raise BagError(f"the bag has no camera '{unknown}'; it has {', '.join(names)}")
     perception = make_perception(
         bundle,
         cameras,
@@ -121,7 +128,7 @@ def replay(
         options.fusion,
         options.device,
         options.precision,
-        options.time_offsets,
+        options.wiring,
     )
     start = bag.summary.start + int(options.start * 1e9) if options.start else 0
     source = bag_views(bag, cameras, perception, bundle, start)
@@ -168,19 +175,21 @@ def fuse_frames(
         hints=_hints(perception),
         used=used,
         cameras=perception.cameras,
+        chosen=dict(perception.chosen),
         interrupted=interrupted,
     )
 
 
 def _hints(perception: Perception) -> dict[str, str]:
-    """Why messages found no partner, by camera, where that is more than an accident."""
-    queue, hints = perception.queue, {}
+    """Why messages found no partner, where that is more than an accident, and troubles, by camera."""
+    queue, troubles = perception.queue, perception.troubles()
+    hints = {camera: [troubles[camera]] for camera in troubles}
     unpaired = {name for name in queue.losses.values() if name.startswith("dropped_")}
     for camera in perception.cameras:
         counts = perception.tally.of(camera)
         if sum(counts[name] for name in unpaired) > _ACCIDENTS * counts["detections"]:
-            hints[camera] = queue.hint(camera)
-    return {camera: hint for camera, hint in hints.items() if hint}
+            hints.setdefault(camera, []).append(queue.hint(camera))
+    return {camera: "; ".join(filter(None, own)) for camera, own in hints.items() if any(own)}
 
 
 class _End:

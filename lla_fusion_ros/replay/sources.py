@@ -12,7 +12,7 @@ from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.stream.frames import ViewFrame
 from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.stream.received import ViewQueue
-from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.errors import BagError
 from lla_fusion_ros.types.settings import FusionSettings
 
@@ -28,7 +28,7 @@ def make_perception(
     fusion: FusionSettings,
     device: str = "auto",
     precision: str = "auto",
-    time_offsets: Mapping[str, float] | None = None,
+    wiring: Mapping[str, CameraWiring] | None = None,
 ) -> Perception:
     """For these cameras of a bag; the networks are loaded only where images have to be classified."""
     names = [camera.name for camera in cameras]
@@ -40,7 +40,12 @@ def make_perception(
     classifier = Classifier(bundle, device, precision)
     classifier.warm_up()
     workers = len(os.sched_getaffinity(0)) if classifier.device.type == "cpu" else 1
-    return Perception(bundle, classifier, names, stream, fusion, time_offsets, workers=workers)
+    own = {
+        camera.name: replace((wiring or {}).get(camera.name, CameraWiring()), detections_type=camera.type)
+        for camera in cameras
+        if isinstance(camera, CameraTopics)
+    }
+    return Perception(bundle, classifier, names, stream, fusion, own, workers=workers)
 
 
 def bag_views(

@@ -199,7 +199,8 @@ class ScoreSink:
 
     def _add(self, name: str, fused: FusedFrame, pmf: np.ndarray) -> np.ndarray:
         stamp = fused.frame.header.stamp
-        labels = [self._truth.label_at(track, stamp, self._numbers) for track in fused.result.ids]
+        tracks = [fused.frame.track_ids[row] for row in fused.result.kept]
+        labels = [self._truth.label_at(track, stamp, self._numbers) for track in tracks]
         said = np.array([row for row, label in enumerate(labels) if label is not None], int)
         known = np.array([labels[row] for row in said], int)
         self._columns[name].add([fused.result.ids[row] for row in said], pmf[said], known)
@@ -209,7 +210,7 @@ class ScoreSink:
         return np.array([-2 if label is None else label for label in labels], int)
 
     def _watch(self, fused: FusedFrame, labels: np.ndarray) -> None:
-        restarted = {key.id for key in fused.result.restarted}
+        restarted = set(fused.result.restarted)
         for row, (track, label) in enumerate(zip(fused.result.ids, labels.tolist(), strict=True)):
             if label < OUTSIDE:
                 continue

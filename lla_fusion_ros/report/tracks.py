@@ -80,7 +80,7 @@ class Timeline:
 class TimelineSink:
     """Takes every fused frame and keeps the story of each track."""
 
-    def __init__(self, truth: Truth | None = None, scope: str = "global") -> None:
+    def __init__(self, truth: Truth | None = None) -> None:
         self.truth = truth
         self.tracks: dict[str, Timeline] = {}
         self.forgotten = 0  # tracks left out for want of room
@@ -88,7 +88,6 @@ class TimelineSink:
         self.first: int | None = None
         self.last = 0
         self.cameras: dict[str, int] = {}
-        self._scope = scope
 
     def take(self, time: int, fused: FusedFrame) -> None:
         frame, result = fused.frame, fused.result
@@ -101,7 +100,7 @@ class TimelineSink:
         warned = reasons_of(fused)
         wanted: list[tuple[Timeline, int]] = []
         for row, track in enumerate(result.ids):
-            timeline = self._timeline(track, "" if self._scope == "global" else f"{frame.camera} ")
+            timeline = self._timeline(track, frame.track_ids[result.kept[row]])
             reasons = warned[row]
             single = int(singles[row].argmax())
             entropy = float(result.verdicts.entropy[row] / np.log(max(result.pmf.shape[1], 2)))
@@ -122,8 +121,7 @@ class TimelineSink:
         if wanted and frame.pixels is not None:
             self._picture(frame, frame.pixels, wanted)
 
-    def _timeline(self, track: str, prefix: str) -> Timeline:
-        name = prefix + track
+    def _timeline(self, name: str, track: str) -> Timeline:
         if name not in self.tracks:
             if len(self.tracks) >= MOST_TRACKS:
                 dullest = min(self.tracks.values(), key=lambda track: track.interest)
@@ -179,7 +177,7 @@ def _every_second(points: list[Point]) -> list[Point]:
 
 def reasons_of(fused: FusedFrame) -> list[tuple[str, ...]]:
     """The warnings of every row of a fused frame; a track that was begun again was an identity switch."""
-    restarted = {key.id for key in fused.result.restarted}
+    restarted = set(fused.result.restarted)
     rows = []
     for track, raised in zip(fused.result.ids, fused.result.verdicts.raised, strict=True):
         reasons = tuple(reason for reason, on in zip(REASONS, raised, strict=True) if on)
@@ -204,22 +202,16 @@ class _Track:
 
 
 class TrackTable:
-    """A sink with one short record per track.
+    """A sink with one short record per track."""
 
-    Args:
-        scope: "camera" where each camera has its own ids.
-    """
-
-    def __init__(self, class_names: Sequence[str], scope: str = "global") -> None:
+    def __init__(self, class_names: Sequence[str]) -> None:
         self._names = class_names
-        self._scope = scope
-        self._tracks: dict[tuple[str, str], _Track] = {}
+        self._tracks: dict[str, _Track] = {}
 
     def take(self, time: int, fused: FusedFrame) -> None:
         camera, stamp = fused.frame.camera, fused.frame.header.stamp
         for row, (name, reasons) in enumerate(zip(fused.result.ids, reasons_of(fused), strict=True)):
-            key = ("" if self._scope == "global" else camera, name)
-            track = self._tracks.setdefault(key, _Track(name, stamp))
+            track = self._tracks.setdefault(name, _Track(name, stamp))
             track.last = stamp
             track.views[camera] = track.views.get(camera, 0) + 1
             pmf = fused.result.pmf[row]

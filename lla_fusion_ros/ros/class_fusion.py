@@ -38,15 +38,13 @@ class ClassFusionNode(ManagedNode):
 
     def subscribe(self, inputs: Inputs) -> None:
         for camera in self.parameters.cameras:
-            inputs.subscribe_latched(VisionInfo, f"{camera}/views/info", partial(self._on_info, camera))
+            on_info = partial(self.receive, camera, "views/info")
+            inputs.subscribe_latched(VisionInfo, f"{camera}/views/info", on_info)
             self.listen(inputs, camera, "views")
             self.listen(inputs, camera, "views/embeddings")
+        awaited = [self.resolve_topic_name(f"{camera}/views") for camera in self.parameters.cameras]
+        self.get_logger().info(f"waiting for {', '.join(awaited)}")
 
     def publish(self, frame: FusedFrame | ViewFrame) -> None:
         assert isinstance(frame, FusedFrame) and self.fused_output is not None
         self.fused_output.publish(frame)
-
-    def _on_info(self, camera: str, raw: bytes) -> None:
-        self.receive(camera, "views/info", raw)
-        if camera in self.troubles():
-            self.get_logger().error(f"camera {camera}: {self.troubles()[camera]}")

@@ -27,5 +27,5 @@ class CropClassifierNode(ImageNode):
     def publish(self, frame: FusedFrame | ViewFrame) -> None:
         assert isinstance(frame, ViewFrame)
         self.publish_views(frame)
-        if self.wants_annotated(frame.camera):
+        if frame.pixels is not None and self.wants_annotated(frame.camera):
             self.outputs.publish(annotated_views_message(frame, self._class_names))

@@ -16,6 +16,14 @@ from lla_fusion_ros.bundle.resources import find_resource
 
 PACKAGE = "lla_fusion_ros"
 RESPAWN_DELAY = 2.0  # seconds
+_ONE_EACH = "one for each of `cameras`, separated by commas, or one with {camera} in it; empty: "
+CAMERA_ARGUMENTS = {  # they become parameters of each camera
+    "image_topic": f"images: {_ONE_EACH}<camera>/image, or that of the params file",
+    "detections_topic": f"boxes in the images: {_ONE_EACH}<camera>/detections, or that of the params file. "
+    "A topic of all cameras tells them apart by its frame_id, the images'",
+    "box_frame": "pixels of the boxes: image, stretch, letterbox or crop; empty: that of the params file",
+    "box_size": "width and height of the detector's input, as 640,640; empty: that of the params file",
+}
 
 
 def common_arguments(params_file: str, use_sim_time: str = "false") -> list[DeclareLaunchArgument]:
@@ -36,6 +44,15 @@ def common_arguments(params_file: str, use_sim_time: str = "false") -> list[Decl
             "cameras",
             default_value="",
             description="names of the cameras, separated by commas; empty: those of the params file",
+        ),
+        DeclareLaunchArgument(
+            "identity",
+            default_value="",
+            description="who is who: auto, global or camera; empty: that of the params file",
+        ),
+        *(
+            DeclareLaunchArgument(name, default_value="", description=text)
+            for name, text in CAMERA_ARGUMENTS.items()
         ),
         DeclareLaunchArgument(
             "use_sim_time",
@@ -68,6 +85,34 @@ def camera_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
+def camera_parameters(given: dict[str, str], cameras: list[str]) -> dict[str, Any]:
+    """Parameters of each camera from the launch arguments about cameras."""
+    given = {name: text for name, text in given.items() if text}
+    if given and not cameras:
+        raise RuntimeError(f"{', '.join(given)} needs `cameras`, the names of the cameras it is for")
+    parameters: dict[str, Any] = {}
+    for name, text in given.items():
+        values: list[Any] = camera_names(text)
+        if name == "box_size":
+            values = [_box_size(text)] * len(cameras)
+        elif name == "box_frame" or "{camera}" in text:
+            values = [text.replace("{camera}", camera) for camera in cameras]
+        elif name == "detections_topic" and len(values) == 1:
+            values *= len(cameras)  # which tell them apart by `frame_id`
+        if len(values) != len(cameras):
+            raise RuntimeError(f"{name}:={text} has {len(values)} topics for {len(cameras)} cameras")
+        parameters |= {f"{camera}.{name}": value for camera, value in zip(cameras, values, strict=True)}
+    return parameters
+
+
+def _box_size(text: str) -> list[float]:
+    try:
+        width, height = map(float, text.split(","))
+    except ValueError:
+        raise RuntimeError(f"box_size:={text}: expected a width and a height, as 640,640") from None
+    return [width, height]
+
+
 def make_node(
     context: LaunchContext,
     executable: str,
@@ -85,8 +130,16 @@ def make_node(
         overrides["model"] = os.path.abspath(model) if os.path.exists(model) else model
     if with_device and (device := argument(context, "device")):
         overrides["device"] = device
-    if cameras := cameras or camera_names(argument(context, "cameras")):
+    if identity := argument(context, "identity"):
+        overrides["identity"] = identity
+    every = camera_names(argument(context, "cameras"))
+    cameras = cameras or every
+    if cameras:
         overrides["cameras"] = cameras
+    if with_device:  # nodes that take images
+        given = {name: argument(context, name) for name in CAMERA_ARGUMENTS}
+        of_all = camera_parameters(given, every)
+        overrides |= {name: value for name, value in of_all.items() if name.rpartition(".")[0] in cameras}
     params_file = argument(context, "params_file")
     if not os.path.isfile(params_file):
         raise RuntimeError(f"params_file '{params_file}' does not exist or is no file")

@@ -17,10 +17,10 @@ from std_srvs.srv import Trigger
 
 from lla_fusion_ros.bundle import Bundle, load_bundle
 from lla_fusion_ros.bundle.resources import shipped_models
-from lla_fusion_ros.engine.tracks import TrackKey
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.status import write_diagnostics
+from lla_fusion_ros.ros.node_log import NodeLog
 from lla_fusion_ros.ros.node_settings import NodeSettings
 from lla_fusion_ros.ros.parameters import Parameters
 from lla_fusion_ros.ros.publishers import TYPES, FusedOutput, Outputs
@@ -36,11 +36,19 @@ from lla_fusion_ros.types.tally import Tally
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 LOOK_EVERY = 0.25  # seconds between looks at silent cameras and QoS
 REPORT_EVERY = 1.0
-SIGNS_OF_LIFE = ("image", "image/compressed", "views")  # without these a camera counts as silent
+SIGNS_OF_LIFE = (
+    "image",
+    "image/compressed",
+    "crops",
+    "crops/compressed",
+    "views",
+)  # without these a camera counts as silent
 LOST = {  # what the tally calls messages that DDS lost, by topic
     "image": "images_lost",
     "image/compressed": "images_lost",
     "detections": "detections_lost",
+    "crops": "crops_lost",
+    "crops/compressed": "crops_lost",
     "views": "views_lost",
     "views/embeddings": "embeddings_lost",
 }
@@ -64,7 +72,7 @@ class ManagedNode(LifecycleNode):
         self._health: Health | None = None
         self._silent: frozenset[str] = frozenset()
         self._next_report = 0.0
-        self._told: set[str] = set()
+        self.log = NodeLog(self.get_logger())
         self.crowded: dict[str, str] = {}  # topics on which two publishers send, and which
         self.tally = Tally()
         self.guard = Guard(self.tally, self.on_frame_error)
@@ -164,11 +172,14 @@ class ManagedNode(LifecycleNode):
         self.about = {"model": name, "model hash": bundle.hash}
         return bundle
 
-    def listen(self, inputs: Inputs, camera: str, topic: str) -> None:
-        """Receive a topic below a camera's name."""
+    def listen(
+        self, inputs: Inputs, camera: str, topic: str, name: str = "", kind: type | None = None
+    ) -> None:
+        """Receive one of a camera's inputs; `name` and `kind` where it is not the topic of the contract."""
         lost = partial(self._count_lost, camera, LOST[topic])
-        kind = TYPES[contract.INPUTS[topic]]
-        inputs.subscribe(kind, f"{camera}/{topic}", partial(self.receive, camera, topic), lost)
+        key = f"{camera}/{topic}"
+        on_bytes = partial(self.receive, camera, topic)
+        inputs.subscribe(kind or TYPES[contract.INPUTS[topic]], name or key, on_bytes, lost, key)
 
     def receive(self, camera: str, topic: str, raw: bytes, received: int | None = None) -> None:
         """A message came; `received` is when the middleware got it."""
@@ -181,26 +192,32 @@ class ManagedNode(LifecycleNode):
 
     def troubles(self) -> dict[str, str]:
         """What is wrong, by camera."""
-        foreign = {} if self.perception is None else self.perception.foreign
-        return {
+        if self.perception is None:
+            return {}
+        foreign = {
             camera: f"its views come from bundle {theirs[:12]}, not from this node's; they are refused"
-            for camera, theirs in foreign.items()
+            for camera, theirs in self.perception.foreign.items()
         }
+        return {**self.perception.troubles(), **foreign}
 
-    def tell_once(self, key: str, message: str) -> None:
-        """Warn, but of the same thing only once."""
-        if key not in self._told:
-            self._told.add(key)
-            self.get_logger().warning(message)
+    def wiring(self, camera: str) -> dict[str, str]:
+        """How a camera is connected, for /diagnostics."""
+        return {}
+
+    def connection(self, camera: str) -> str:
+        """How a camera is connected, for the log; empty where that is not decided yet."""
+        return "views are fused"
 
     def look(self, inputs: Inputs, silent: frozenset[str]) -> None:
         """Called a few times a second while active."""
         inputs.adapt()
         if self.perception is not None:
             self.perception.queue.expire()
+            if self.perception.queue.ready and self._worker is not None:
+                self._worker.wake()
         self.crowded = inputs.crowded()
         for topic, nodes in self.crowded.items():
-            self.tell_once(
+            self.log.warn_once(
                 topic, f"two publishers on {topic} ({nodes}): their messages mix, stop one of them"
             )
 
@@ -229,6 +246,7 @@ class ManagedNode(LifecycleNode):
             self.guard.publish(self.publish, frames)
             spent = time.monotonic() - begun
             for frame in frames:
+                self.log.connected(frame.camera, self.connection(frame.camera))
                 late = (self.get_clock().now().nanoseconds - frame.header.stamp) / 1e9
                 if self._health is not None:
                     self._health.finish(late, spent / len(frames))
@@ -245,7 +263,7 @@ class ManagedNode(LifecycleNode):
         if not self.context.ok():  # a signal has ended ROS in the middle of it
             return
         trace = "".join(traceback.format_exception(error))
-        self.tell_once(type(error).__name__, f"frames were lost to an internal error:\n{trace}")
+        self.log.warn_once(type(error).__name__, f"frames were lost to an internal error:\n{trace}")
 
     def _apply(self, settings: Sequence[Any]) -> None:
         if self.perception is not None:
@@ -260,7 +278,7 @@ class ManagedNode(LifecycleNode):
         response.success, response.message = True, "all tracks forgotten"
         return response
 
-    def _forget(self, warned: Sequence[TrackKey]) -> None:
+    def _forget(self, warned: Sequence[str]) -> None:
         if self.fused_output is not None:
             self.fused_output.clear(warned)
 
@@ -291,5 +309,8 @@ class ManagedNode(LifecycleNode):
             values["two publishers on"] = ", ".join(self.crowded)
         waiting = {camera: queue.waiting(camera) for camera in cameras}
         hints = {camera: queue.hint(camera) for camera in cameras}
-        statuses = self._health.report(now, values, self.troubles(), waiting, hints)
+        wiring = {camera: self.wiring(camera) for camera in cameras}
+        troubles = self.troubles()
+        statuses = self._health.report(now, values, troubles, waiting, hints, wiring)
+        self.log.report(troubles, self._health.unpaired)
         self._diagnostics.publish(write_diagnostics(Header(stamp, ""), statuses))

@@ -9,10 +9,10 @@ from typing import Any
 from lla_fusion_ros.ros.node_settings import (
     CAMERAS_DESCRIPTION,
     NODES,
-    TIME_OFFSET_DESCRIPTION,
-    TIME_OFFSET_RANGE,
+    CameraSettings,
     is_changeable,
 )
+from lla_fusion_ros.types.settings import PAIR
 
 COMMAND = "python tools/make_parameter_files.py"
 TITLES = {
@@ -56,8 +56,7 @@ def parameters_page() -> str:
         "| parameter | type | default | range | live | meaning |",
         "|---|---|---|---|---|---|",
         f"| `cameras` | string array | `[camera]` | no name twice | | {CAMERAS_DESCRIPTION} |",
-        "| `<camera>.time_offset` | float | `0.0` "
-        f"| {_range(*TIME_OFFSET_RANGE)} | | {TIME_OFFSET_DESCRIPTION} |",
+        *(_row(CameraSettings, field, "<camera>.") for field in fields(CameraSettings)),
     ]
     for group, _ in NODES["perception"]:
         users = [f"`{node}`" for node, groups in NODES.items() if group in dict(groups)]
@@ -81,14 +80,14 @@ def config_file(name: str) -> str:
         f"    cameras: [{', '.join(cameras)}]",
     ]
     for camera in cameras:
-        lines += [f"    {camera}:", *_comment(TIME_OFFSET_DESCRIPTION, "      "), "      time_offset: 0.0"]
+        lines.append(f"    {camera}:")
+        for field in fields(CameraSettings):
+            lines += _comment(_described(field), "      ") if camera == cameras[0] else []
+            lines.append(f"      {field.name}: {_yaml(field.default)}")
     for group, _ in NODES[node]:
         lines += ["", f"    # --- {TITLES[group.__name__]}"]
         for field in fields(group):
-            limits = _limits(field)
-            live = "live" if is_changeable(group, field.name) else "fixed"
-            notes = f" ({', '.join([*([limits] if limits else []), live])})"
-            lines += _comment(field.metadata["description"] + notes)
+            lines += _comment(_described(field, "live" if is_changeable(group, field.name) else "fixed"))
             lines.append(f"    {field.name}: {_yaml(values.get(field.name, field.default))}")
     return "\n".join(lines) + "\n"
 
@@ -102,11 +101,24 @@ def _exceptions(group: type) -> list[str]:
     return notes
 
 
-def _row(group: type, field: Field[Any]) -> str:
+def _described(field: Field[Any], live: str = "fixed") -> str:
+    notes = ", ".join(filter(None, [_limits(field), live]))
+    return f"{field.metadata['description']} ({notes})"
+
+
+def _row(group: type, field: Field[Any], prefix: str = "") -> str:
     live = "yes" if is_changeable(group, field.name) else ""
     limits = _limits(field).replace("|", "\\|")
     description = field.metadata["description"].replace("|", "\\|")
-    return f"| `{field.name}` | {field.type} | `{_yaml(field.default)}` | {limits} | {live} | {description} |"
+    cells = [
+        f"`{prefix}{field.name}`",
+        "float array" if field.type == PAIR else field.type,
+        f"`{_yaml(field.default)}`",
+        limits,
+        live,
+        description,
+    ]
+    return f"| {' | '.join(cells)} |"
 
 
 def _limits(field: Field[Any]) -> str:
@@ -123,6 +135,8 @@ def _range(low: float, high: float) -> str:
 def _yaml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(str, value))}]"
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 

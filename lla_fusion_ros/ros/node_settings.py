@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lla_fusion_ros.detections import BOX_FRAMES
 from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import PRECISIONS, FusionSettings, check_settings, setting
 
 
@@ -25,6 +27,11 @@ class NodeSettings:
     input_depth: int = setting(10, "messages that DDS keeps for each input until they are taken", 1, 1000)
     output_depth: int = setting(10, "messages that DDS keeps for each output until they are sent", 1, 1000)
     max_hypotheses: int = setting(0, "classes listed of each distribution, surest first; 0: all", 0, 1000)
+    class_id: str = setting(
+        "number",
+        "what `class_id` of the outputs says: the class's number, or its name",
+        choices=("number", "name"),
+    )
     silent_after: float = setting(
         1.0, "seconds without a message after which a camera is reported as silent", 0.1, 3600.0
     )
@@ -46,7 +53,8 @@ class NetworkSettings:
     threads: int = setting(1, "CPU threads of the networks; more only helps on idle cores", 1, 256)
     image_transport: str = setting(
         "auto",
-        "raw: <camera>/image; compressed: <camera>/image/compressed; auto: whichever sends first",
+        "raw: the camera's image topic; compressed: the topic /compressed beside it; auto: whichever sends "
+        "first",
         choices=("auto", "raw", "compressed"),
     )
 
@@ -54,9 +62,39 @@ class NetworkSettings:
         check_settings(self)
 
 
+@dataclass(frozen=True, slots=True)
+class CameraSettings:
+    """Every camera has these, as `<camera>.NAME`."""
+
+    image_topic: str = setting(
+        "", "its images; empty: <camera>/image. Compressed ones are looked for at /compressed beside them"
+    )
+    detections_topic: str = setting(
+        "", "the boxes in its images, of any known type; empty: <camera>/detections"
+    )
+    time_offset: float = setting(
+        0.0, "seconds added to the stamps of this camera's detections before pairing", -10.0, 10.0
+    )
+    box_frame: str = setting(
+        "image",
+        "the pixels its boxes are given in. image: the image's own; else those of the detector's input, "
+        "to which the image was resized (stretch), fitted with margins (letterbox), or cut (crop)",
+        choices=BOX_FRAMES,
+    )
+    box_size: tuple[float, float] = setting(
+        (0.0, 0.0), "width and height of the detector's input, where box_frame is not image", 0.0, 1e5
+    )
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        if self.box_frame != "image" and min(self.box_size) <= 0:
+            raise InputError(
+                f"setting 'box_frame' is {self.box_frame}: set 'box_size' to the width and height of the "
+                "detector's input, as in [640, 640]"
+            )
+
+
 CAMERAS_DESCRIPTION = "names of the cameras; their topics are <camera>/image, <camera>/detections, ..."
-TIME_OFFSET_DESCRIPTION = "seconds added to the stamps of this camera's detections before pairing"
-TIME_OFFSET_RANGE = (-10.0, 10.0)
 
 # Parameters by node: settings classes, and where only some of their fields matter, which.
 Group = tuple[type, tuple[str, ...] | None]
@@ -70,7 +108,7 @@ NODES: dict[str, tuple[Group, ...]] = {
     "crop_classifier": ((NodeSettings, None), (NetworkSettings, None), (StreamSettings, None)),
     "class_fusion": (
         (NodeSettings, None),
-        (StreamSettings, ("sync_wait", "sync_memory", "queue_depth")),
+        (StreamSettings, ("sync_wait", "sync_memory", "queue_depth", "identity")),
         (FusionSettings, None),
     ),
 }

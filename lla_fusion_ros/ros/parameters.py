@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -27,15 +27,15 @@ from rclpy.validate_topic_name import validate_topic_name
 from lla_fusion_ros.ros.node_settings import (
     CAMERAS_DESCRIPTION,
     NODES,
-    TIME_OFFSET_DESCRIPTION,
-    TIME_OFFSET_RANGE,
+    CameraSettings,
     is_changeable,
 )
 from lla_fusion_ros.types.errors import InputError, LlaFusionError
+from lla_fusion_ros.types.settings import PAIR, RENAMED
 
 Settings = TypeVar("Settings")
 FIXED = "fixed while the node is configured"
-_OFFSET = ".time_offset"
+_OF_CAMERAS = {f.name: f.default for f in fields(CameraSettings)}
 
 
 class Parameters:
@@ -58,7 +58,9 @@ class Parameters:
         self._is_configured = is_configured
         self._settings: dict[type, Any] = {}
         self._group_of: dict[str, type] = {}
+        self._take_old_names()
         self.cameras: tuple[str, ...] = self._declare_cameras()
+        self._of_camera = {camera: self._declare_camera(camera) for camera in self.cameras}
         for group, names in NODES[kind]:
             self._declare_group(group, names)
         self._refuse_unknown()
@@ -68,10 +70,17 @@ class Parameters:
         """The current settings of one class."""
         return self._settings[group]
 
-    @property
-    def time_offsets(self) -> dict[str, float]:
-        """Seconds by camera."""
-        return {camera: self._node.get_parameter(_offset_name(camera)).value for camera in self.cameras}
+    def of_camera(self, camera: str) -> CameraSettings:
+        return self._of_camera[camera]
+
+    def _take_old_names(self) -> None:
+        """Parameters given at the start under the name that they had in the last release."""
+        given = self._node._parameter_overrides
+        for old, new in RENAMED.items():
+            if old in given:
+                value = given.pop(old).value
+                given.setdefault(new, Parameter(new, value=value))
+                self._node.get_logger().warning(f"parameter '{old}' is now called '{new}': {new}: {value}")
 
     def _declare_cameras(self) -> tuple[str, ...]:
         descriptor = ParameterDescriptor(
@@ -87,15 +96,25 @@ class Parameters:
                 validate_topic_name(camera)
             except InvalidTopicNameException:
                 raise InputError(f"parameter 'cameras': '{camera}' cannot be part of a topic name") from None
-        low, high = TIME_OFFSET_RANGE
-        offset = ParameterDescriptor(
-            description=TIME_OFFSET_DESCRIPTION,
-            additional_constraints=FIXED,
-            floating_point_range=[FloatingPointRange(from_value=low, to_value=high)],
-        )
-        for camera in cameras:
-            self._declare(_offset_name(camera), 0.0, offset)
         return cameras
+
+    def _declare_camera(self, camera: str) -> CameraSettings:
+        values = {
+            field.name: self._declare(f"{camera}.{field.name}", field.default, _descriptor(field, False))
+            for field in fields(CameraSettings)
+        }
+        return self._camera_settings(camera, values)
+
+    def _camera_settings(self, camera: str, values: dict[str, Any]) -> CameraSettings:
+        try:
+            for name in ("image_topic", "detections_topic"):
+                if values[name]:
+                    validate_topic_name(values[name])
+            return CameraSettings(**{name: _plain(value) for name, value in values.items()})
+        except InvalidTopicNameException as error:
+            raise InputError(f"camera {camera}: {str(error).splitlines()[0]}") from None
+        except InputError as error:
+            raise InputError(f"camera {camera}: {error}") from None
 
     def _declare_group(self, group: type, names: tuple[str, ...] | None) -> None:
         values = {}
@@ -127,9 +146,10 @@ class Parameters:
         for name, parameter in self._node._parameter_overrides.items():
             if name in known or name.startswith("qos_overrides."):
                 continue
-            if not name.endswith(_OFFSET):
+            camera, _, own = name.rpartition(".")
+            if not camera or own not in _OF_CAMERAS:
                 unknown.append(f"there is no parameter '{name}'{_hint(name, known)}")
-            elif parameter.value:
+            elif _plain(parameter.value) != _OF_CAMERAS[own]:
                 self._node.get_logger().warning(f"'{name}' is of no camera of this node: {self.cameras}")
         if unknown:
             raise InputError("; ".join(unknown))
@@ -144,23 +164,35 @@ class Parameters:
             if group is not None:
                 changed.setdefault(group, {})[change.name] = change.value
         try:
+            cameras = self._changed_cameras(changes)
             updated = [replace(self._settings[group], **values) for group, values in changed.items()]
             self._apply(updated)
         except LlaFusionError as error:
             return SetParametersResult(successful=False, reason=str(error))
         self._settings.update({type(settings): settings for settings in updated})
+        self._of_camera |= cameras
         return SetParametersResult(successful=True)
+
+    def _changed_cameras(self, changes: list[Parameter]) -> dict[str, CameraSettings]:
+        """Before the node is configured, what is about a camera may change as well."""
+        values: dict[str, dict[str, Any]] = {}
+        for change in changes:
+            camera, _, name = change.name.rpartition(".")
+            if camera in self._of_camera and name in _OF_CAMERAS:
+                values.setdefault(camera, asdict(self._of_camera[camera]))[name] = change.value
+        return {camera: self._camera_settings(camera, own) for camera, own in values.items()}
 
     def _is_fixed(self, name: str, group: type | None) -> bool:
         if name == "cameras":  # read once, when the node is made
             return True
         if group is None:
-            return self._is_configured() and name.endswith(_OFFSET)
+            return self._is_configured() and name.rpartition(".")[0] in self.cameras
         return self._is_configured() and not is_changeable(group, name)
 
 
-def _offset_name(camera: str) -> str:
-    return camera + _OFFSET
+def _plain(value: Any) -> Any:
+    """Arrays as tuples."""
+    return value if isinstance(value, str | float | int) else tuple(value)
 
 
 def _hint(name: str, known: Iterable[str]) -> str:
@@ -177,7 +209,9 @@ def _descriptor(field: Any, changeable: bool) -> ParameterDescriptor:
         description=field.metadata["description"], additional_constraints="; ".join(constraints)
     )
     low, high = field.metadata["low"], field.metadata["high"]
-    if low is not None and field.type == "int":
+    if field.type == PAIR:  # a file may well say [640, 640], which are integers
+        descriptor.dynamic_typing = True
+    elif low is not None and field.type == "int":
         descriptor.integer_range = [IntegerRange(from_value=int(low), to_value=int(high), step=1)]
     elif low is not None:
         descriptor.floating_point_range = [FloatingPointRange(from_value=float(low), to_value=float(high))]

@@ -29,5 +29,5 @@ class PerceptionNode(ImageNode):
         self.fused_output.publish(frame)
         if self.wants_views(frame.camera):
             self.publish_views(frame.frame)
-        if self.wants_annotated(frame.camera):
+        if frame.frame.pixels is not None and self.wants_annotated(frame.camera):
             self.outputs.publish(annotated_message(frame, self.fused_output.class_names))

@@ -12,10 +12,15 @@ from sensor_msgs.msg import CompressedImage, Image
 from vision_msgs.msg import Detection2DArray, LabelInfo, VisionInfo
 
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.engine.tracks import TrackKey
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.ros.node_settings import NodeSettings
-from lla_fusion_ros.stream.frame_messages import Outgoing, cleared_message, fused_messages, label_message
+from lla_fusion_ros.stream.frame_messages import (
+    Outgoing,
+    camera_fused_message,
+    cleared_message,
+    fused_messages,
+    label_message,
+)
 from lla_fusion_ros.stream.frames import FusedFrame
 
 if TYPE_CHECKING:
@@ -74,13 +79,18 @@ class FusedOutput:
         self.class_names = bundle.class_names
         node.outputs.advertise(contract.FUSED_CLASSES, contract.DETECTIONS)
         node.outputs.advertise(contract.OOD_WARNINGS, contract.DIAGNOSTICS)
+        for camera in node.parameters.cameras:
+            node.outputs.advertise(contract.camera_fused_topic(camera), contract.DETECTIONS)
         # last: who hears the labels finds the rest there
         node.outputs.latch(label_message(bundle.class_names, node.get_clock().now().nanoseconds))
 
     def publish(self, fused: FusedFrame) -> None:
-        limit = self._node.parameters.of(NodeSettings).max_hypotheses
-        for message in fused_messages(fused, self.class_names, limit):
+        settings = self._node.parameters.of(NodeSettings)
+        how = self.class_names, settings.max_hypotheses, settings.class_id == "name"
+        for message in fused_messages(fused, *how):
             self._node.outputs.publish(message)
+        if self._node.outputs.wanted(contract.camera_fused_topic(fused.camera)):
+            self._node.outputs.publish(camera_fused_message(fused, *how))
         if fused.result.jumped and not self._node.crowded:  # which has been said, and explains it
             self._node.get_logger().warning(
                 f"camera {fused.camera}: the clock jumped back, all tracks were cleared; "
@@ -88,9 +98,9 @@ class FusedOutput:
                 throttle_duration_sec=SAY_AGAIN,
             )
         for note in fused.result.notes:
-            self._node.tell_once(note, note)
+            self._node.log.warn_once(note, note)
 
-    def clear(self, cleared: Sequence[TrackKey]) -> None:
+    def clear(self, cleared: Sequence[str]) -> None:
         """Tracks were forgotten between frames; these were warned of."""
         if cleared:
             self._node.outputs.publish(cleared_message(cleared, self._node.get_clock().now().nanoseconds))

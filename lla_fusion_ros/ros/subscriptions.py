@@ -63,13 +63,16 @@ class Inputs:
         self._depth = depth
         self._subscriptions: dict[str, Any] = {}
         self._gaps: dict[str, Gaps] = {}
-        self._downgrade: dict[str, tuple[type, OnBytes, OnLost]] = {}
+        self._downgrade: dict[str, tuple[type, str, OnBytes, OnLost]] = {}
 
-    def subscribe(self, message_type: type, topic: str, on_bytes: OnBytes, on_lost: OnLost) -> None:
+    def subscribe(
+        self, message_type: type, topic: str, on_bytes: OnBytes, on_lost: OnLost, key: str = ""
+    ) -> None:
         """Receive a topic; nothing happens where that is so already. `on_lost` gets the number of messages
-        that DDS lost before the one that comes next."""
-        if topic not in self._subscriptions:
-            self._subscribe(message_type, topic, on_bytes, on_lost, self._reliability)
+        that DDS lost before the one that comes next. `key` is its name here, where it is not the topic."""
+        key = key or topic
+        if key not in self._subscriptions:
+            self._subscribe(message_type, topic, on_bytes, on_lost, self._reliability, key)
 
     def subscribe_latched(self, message_type: type, topic: str, on_bytes: Callable[[bytes], None]) -> None:
         """Receive a topic whose last message is kept for those who come late."""
@@ -83,21 +86,22 @@ class Inputs:
     def crowded(self) -> dict[str, str]:
         """Topics on which more than one publisher sends, and the nodes that do."""
         crowded = {}
-        for topic in [topic for topic, gaps in self._gaps.items() if gaps.mixed]:
-            name = self._subscriptions[topic].topic_name  # with namespace and remaps
+        for key in [key for key, gaps in self._gaps.items() if gaps.mixed]:
+            name = self._subscriptions[key].topic_name  # with namespace and remaps
             infos = self._node.get_publishers_info_by_topic(name)
             crowded[name] = ", ".join(sorted(info.node_name for info in infos))
         return crowded
 
-    def unsubscribe(self, topic: str) -> None:
-        self._gaps.pop(topic, None)
-        subscription = self._subscriptions.pop(topic, None)
+    def unsubscribe(self, key: str) -> None:
+        self._gaps.pop(key, None)
+        self._downgrade.pop(key, None)
+        subscription = self._subscriptions.pop(key, None)
         if subscription is not None:
             self._node.destroy_subscription(subscription)
 
-    def has_publisher(self, topic: str) -> bool:
+    def has_publisher(self, key: str) -> bool:
         """Whether anybody sends on a subscribed topic."""
-        subscription = self._subscriptions.get(topic)
+        subscription = self._subscriptions.get(key)
         return subscription is not None and subscription.get_publisher_count() > 0
 
     def close(self) -> None:
@@ -109,9 +113,9 @@ class Inputs:
     def adapt(self) -> None:
         """Ask for best effort where a publisher turned out to offer no more; call it now and then."""
         while self._downgrade:
-            topic, (message_type, on_bytes, on_lost) = self._downgrade.popitem()
-            self.unsubscribe(topic)
-            self._subscribe(message_type, topic, on_bytes, on_lost, ReliabilityPolicy.BEST_EFFORT)
+            key, (message_type, topic, on_bytes, on_lost) = self._downgrade.popitem()
+            self.unsubscribe(key)
+            self._subscribe(message_type, topic, on_bytes, on_lost, ReliabilityPolicy.BEST_EFFORT, key)
             self._node.get_logger().info(f"{topic}: the publisher is best effort, so is the subscription now")
 
     def _subscribe(
@@ -121,13 +125,14 @@ class Inputs:
         on_bytes: OnBytes,
         on_lost: OnLost,
         reliability: ReliabilityPolicy,
+        key: str,
     ) -> None:
         events = None
         if self._auto and reliability == ReliabilityPolicy.RELIABLE:
             # not from inside the event: the subscription it belongs to has to be replaced
-            note = partial(self._note_incompatible, topic, message_type, on_bytes, on_lost)
+            note = partial(self._note_incompatible, key, message_type, topic, on_bytes, on_lost)
             events = SubscriptionEventCallbacks(incompatible_qos=note)
-        gaps = self._gaps[topic] = Gaps()
+        gaps = self._gaps[key] = Gaps()
 
         def receive(raw: bytes, info: Mapping[str, Any]) -> None:
             missing = gaps.before(info.get("publication_sequence_number"), subscription.get_publisher_count())
@@ -144,10 +149,10 @@ class Inputs:
             event_callbacks=events,
             raw=True,
         )
-        self._subscriptions[topic] = subscription
+        self._subscriptions[key] = subscription
 
     def _note_incompatible(
-        self, topic: str, message_type: type, on_bytes: OnBytes, on_lost: OnLost, event: Any
+        self, key: str, message_type: type, topic: str, on_bytes: OnBytes, on_lost: OnLost, event: Any
     ) -> None:
         if event.last_policy_kind == QoSPolicyKind.RELIABILITY:
-            self._downgrade[topic] = (message_type, on_bytes, on_lost)
+            self._downgrade[key] = (message_type, topic, on_bytes, on_lost)

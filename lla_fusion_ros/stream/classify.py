@@ -6,18 +6,20 @@ they are filled up, is the classifier's matter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lla_fusion_ros.detections.box_frame import to_image_pixels
 from lla_fusion_ros.engine.tracks import LONGEST_ID
 from lla_fusion_ros.images.crops import Pixels, check_boxes, cut_crops, shows_something
-from lla_fusion_ros.messages.detections import Detections
-from lla_fusion_ros.messages.images import ImageMessage
-from lla_fusion_ros.stream.frames import CameraFrame, ViewFrame
-from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.messages.images import CompressedImageMessage, ImageMessage
+from lla_fusion_ros.stream.frames import CameraFrame, CropFrame, ViewFrame
+from lla_fusion_ros.stream.identity import Identity
+from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.tally import Tally
 
@@ -30,14 +32,42 @@ Fallback = Callable[[ImageMessage], Pixels]
 FRAMES_AT_ONCE = 64
 # Frames of one step for each worker: enough to fill the networks, few enough to hold their images.
 FRAMES_OF_A_WORKER = 8
-# A frame, its pixels, the detections that can be used, their crops.
-Prepared = tuple[CameraFrame, Pixels, Detections, np.ndarray]
+Decoded = Pixels | list[Pixels | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A decoded frame whose objects have ids.
+
+    Attributes:
+        decoded: the image, or that of every object where they came cut out.
+        bbox: boxes in pixels of their image.       [objects, 5]
+        tracks, objects: their ids, see `identity`.
+    """
+
+    frame: CameraFrame | CropFrame
+    decoded: Decoded
+    bbox: np.ndarray
+    tracks: tuple[str, ...]
+    objects: tuple[str, ...]
+
+    def take(self, rows: np.ndarray) -> _Named:
+        tracks, objects = (tuple(ids[row] for row in rows) for ids in (self.tracks, self.objects))
+        own = self.decoded
+        decoded = own if isinstance(own, Pixels) else [own[row] for row in rows]
+        return _Named(self.frame, decoded, self.bbox[rows], tracks, objects)
+
+
+# The boxes of a frame that can be used, and their crops.
+Prepared = tuple[_Named, np.ndarray]
 
 
 class ClassifyStage:
-    """Decode, check, crop, classify. What cannot be used is counted and left out; nothing else is raised.
+    """Decode, name, check, crop, classify. What cannot be used is counted and left out; nothing is raised.
 
     Args:
+        wiring: by camera.
+        identity: names the boxes, of each camera in the order of its frames.
         workers: threads that each decode and classify frames of their own, for a replay, which may take all
             cores. With 0 the caller's thread runs the networks, on as many cores as torch is told, and a
             second one decodes ahead.
@@ -50,6 +80,8 @@ class ClassifyStage:
         margin: float,
         settings: StreamSettings,
         tally: Tally,
+        wiring: Mapping[str, CameraWiring],
+        identity: Identity,
         fallback: Fallback | None = None,
         workers: int = 0,
     ) -> None:
@@ -58,17 +90,21 @@ class ClassifyStage:
         self._size = size
         self._margin = margin
         self._tally = tally
+        self._wiring = wiring
+        self._identity = identity
         self._fallback = fallback
         self._workers = workers
         self.frames_at_once = FRAMES_OF_A_WORKER * workers or FRAMES_AT_ONCE
         self._pool = ThreadPoolExecutor(max(workers, 1), "classify", _one_torch_thread if workers else None)
 
-    def __call__(self, frames: Sequence[CameraFrame]) -> list[ViewFrame]:
+    def __call__(self, frames: Sequence[CameraFrame | CropFrame]) -> list[ViewFrame]:
         """One ViewFrame for each frame whose image could be decoded, in the same order."""
         if self._workers:
-            starts = range(0, len(frames), FRAMES_OF_A_WORKER)
-            batches = [frames[start : start + FRAMES_OF_A_WORKER] for start in starts]
-            done: Iterable[list[ViewFrame]] = self._pool.map(self._prepare_and_classify, batches)
+            decoded = zip(frames, self._pool.map(self._decode, frames), strict=True)
+            named = [self._name(frame, pixels) for frame, pixels in decoded if pixels is not None]
+            starts = range(0, len(named), FRAMES_OF_A_WORKER)
+            batches = [named[start : start + FRAMES_OF_A_WORKER] for start in starts]
+            done: Iterable[list[ViewFrame]] = self._pool.map(self._cut_and_classify, batches)
         else:
             done = map(self._classified, self._prepared_ahead(frames))
         result = [view for batch in done for view in batch]
@@ -77,18 +113,18 @@ class ClassifyStage:
             self._tally.add(view.camera, "crops", len(view.ids))
         return result
 
-    def _prepare_and_classify(self, frames: Sequence[CameraFrame]) -> list[ViewFrame]:
-        return self._classified(_usable(map(self._prepare, frames)))
+    def _cut_and_classify(self, frames: Sequence[_Named]) -> list[ViewFrame]:
+        return self._classified(list(map(self._cut, frames)))
 
-    def _prepared_ahead(self, frames: Sequence[CameraFrame]) -> Iterator[list[Prepared]]:
+    def _prepared_ahead(self, frames: Sequence[CameraFrame | CropFrame]) -> Iterator[list[Prepared]]:
         """What goes through the networks together: all, or what is ready as soon as it fills them twice."""
         if len(frames) == 1:
             yield _usable(map(self._prepare, frames))
             return
         batch: list[Prepared] = []
-        for part in self._pool.map(self._prepare, frames):
+        for part in self._pool.map(self._prepare, frames):  # one thread, so frames are named in order
             batch += _usable([part])
-            if sum(len(crops) for _, _, _, crops in batch) >= 2 * self._classifier.at_once:
+            if sum(len(crops) for _, crops in batch) >= 2 * self._classifier.at_once:
                 yield batch
                 batch = []
         yield batch
@@ -96,53 +132,96 @@ class ClassifyStage:
     def _classified(self, prepared: list[Prepared]) -> list[ViewFrame]:
         if not prepared:
             return []
-        views = self._classifier(np.concatenate([crops for _, _, _, crops in prepared]))
+        views = self._classifier(np.concatenate([crops for _, crops in prepared]))
         result = []
         start = 0
-        for frame, pixels, found, own in prepared:
-            rows = views.take(slice(start, start + len(own)))
+        for named, own in prepared:
+            rows, frame = views.take(slice(start, start + len(own))), named.frame
             start += len(own)
             result.append(
-                ViewFrame(frame.camera, frame.header, found.ids, found.bbox, rows, pixels, frame.completed)
+                ViewFrame(
+                    frame.camera,
+                    frame.header,
+                    named.objects,
+                    named.bbox,
+                    rows,
+                    named.decoded if isinstance(named.decoded, Pixels) else None,
+                    frame.completed,
+                    named.tracks,
+                )
             )
         return result
 
-    def _prepare(self, frame: CameraFrame) -> Prepared | None:
+    def _prepare(self, frame: CameraFrame | CropFrame) -> Prepared | None:
+        decoded = self._decode(frame)
+        return None if decoded is None else self._cut(self._name(frame, decoded))
+
+    def _decode(self, frame: CameraFrame | CropFrame) -> Decoded | None:
+        """None where an image cannot be decoded; crops that cannot are left out one by one."""
+        if isinstance(frame, CropFrame):
+            return [self._pixels(frame.camera, crop) for crop in frame.crops]
+        return self._pixels(frame.camera, frame.image)
+
+    def _pixels(self, camera: str, image: ImageMessage | CompressedImageMessage) -> Pixels | None:
         try:
-            pixels = self._decode(frame)
+            try:
+                return image.pixels()
+            except InputError:
+                if self._fallback is None or not isinstance(image, ImageMessage):
+                    raise
+                return self._fallback(image)
         except InputError:
-            self._tally.drop(frame.camera, {"bad_image": 1})
+            self._tally.drop(camera, {"bad_image": 1})
             return None
-        detections = self._named(frame)
-        check = check_boxes(detections.boxes, pixels.shape, self.settings.min_box_size)
-        if check.reasons:
-            self._tally.drop(frame.camera, check.reasons)
-        rows = self._at_most(np.flatnonzero(check.keep), check.boxes, frame.camera)
-        crops = cut_crops(pixels, check.boxes[rows], self._size, self._margin)
+
+    def _name(self, frame: CameraFrame | CropFrame, decoded: Decoded) -> _Named:
+        """The objects of a frame that can be tracked."""
+        camera = frame.camera
+        if isinstance(frame, CropFrame):
+            assert isinstance(decoded, list)
+            bbox = np.array([_whole(pixels) for pixels in decoded])
+            tracks, objects = self._identity.name_crops(camera, frame.crops_type, frame.ids)
+        else:
+            assert isinstance(decoded, Pixels)
+            found, wiring, size = frame.detections, self._wiring[camera], decoded.shape[::-1]
+            bbox = to_image_pixels(found.bbox, wiring.box_frame, wiring.box_size, size)
+            found = replace(found, bbox=bbox)
+            stamp = frame.header.stamp
+            tracks, objects = self._identity.name(camera, stamp, frame.detections_type, found, size)
+        named = _Named(frame, decoded, bbox, tracks, objects)
+        usable = [row for row, name in enumerate(objects) if 0 < len(name) <= LONGEST_ID]
+        if len(usable) == len(objects):
+            return named
+        empty = sum(not name for name in objects)
+        reasons = {self._identity.unnamed(camera): empty, "long_id": len(objects) - len(usable) - empty}
+        self._tally.drop(camera, {reason: count for reason, count in reasons.items() if count})
+        return named.take(np.array(usable, np.intp))
+
+    def _cut(self, named: _Named) -> Prepared:
+        camera, boxes = named.frame.camera, named.bbox[:, [0, 1, 3, 4]]
+        if isinstance(named.decoded, Pixels):
+            check = check_boxes(boxes, named.decoded.shape, self.settings.min_box_size)
+            if check.reasons:
+                self._tally.drop(camera, check.reasons)
+            rows = self._at_most(np.flatnonzero(check.keep), check.boxes, camera)
+            crops = cut_crops(named.decoded, check.boxes[rows], self._size, self._margin)
+        else:
+            rows = self._large_enough(named.decoded, boxes, camera)
+            own = [cut_crops(named.decoded[row], boxes[[row]], self._size, 0.0) for row in rows]
+            crops = np.concatenate(own) if own else np.zeros((0, self._size, self._size, 3), np.uint8)
         seen = shows_something(crops)
         if not seen.all():
-            self._tally.drop(frame.camera, {"no_contrast": int((~seen).sum())})
+            self._tally.drop(camera, {"no_contrast": int((~seen).sum())})
             rows, crops = rows[seen], crops[seen]
-        return frame, pixels, detections.take(rows), crops
+        return named.take(rows), crops
 
-    def _decode(self, frame: CameraFrame) -> Pixels:
-        try:
-            return frame.image.pixels()
-        except InputError:
-            if self._fallback is None or not isinstance(frame.image, ImageMessage):
-                raise
-            return self._fallback(frame.image)
-
-    def _named(self, frame: CameraFrame) -> Detections:
-        """The detections that can be tracked."""
-        ids = frame.detections.ids
-        usable = [row for row, name in enumerate(ids) if 0 < len(name) <= LONGEST_ID]
-        if len(usable) == len(ids):
-            return frame.detections
-        empty = sum(not name for name in ids)
-        reasons = {"empty_id": empty, "long_id": len(ids) - len(usable) - empty}
-        self._tally.drop(frame.camera, {reason: count for reason, count in reasons.items() if count})
-        return frame.detections.take(np.array(usable, np.intp))
+    def _large_enough(self, decoded: list[Pixels | None], boxes: np.ndarray, camera: str) -> np.ndarray:
+        """The rows of crops that show something large enough."""
+        there = np.array([pixels is not None for pixels in decoded], bool)
+        large = boxes[:, 2:].min(axis=1, initial=np.inf) >= self.settings.min_box_size
+        if (there & ~large).any():
+            self._tally.drop(camera, {"box_too_small": int((there & ~large).sum())})
+        return np.flatnonzero(there & large)
 
     def _at_most(self, rows: np.ndarray, boxes: np.ndarray, camera: str) -> np.ndarray:
         """The rows of the `max_detections` largest boxes in the image: what is near matters most."""
@@ -152,6 +231,12 @@ class ClassifyStage:
         self._tally.drop(camera, {"too_many_detections": len(rows) - most})
         areas = boxes[rows, 2] * boxes[rows, 3]
         return np.sort(rows[np.argsort(-areas, kind="stable")[:most]])
+
+
+def _whole(pixels: Pixels | None) -> tuple[float, float, float, float, float]:
+    """The box around a whole image."""
+    height, width = (0, 0) if pixels is None else pixels.shape
+    return width / 2, height / 2, 0.0, float(width), float(height)
 
 
 def _usable(parts: Iterable[Prepared | None]) -> list[Prepared]:

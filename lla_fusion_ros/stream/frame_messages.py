@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.engine.tracks import TrackKey
 from lla_fusion_ros.images.drawing import Label, draw_labels, to_bgr8
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.cdr import Header
@@ -64,10 +63,16 @@ def label_message(class_names: Sequence[str], stamp: int) -> Outgoing:
     return Outgoing(contract.LABELS, contract.LABEL_INFO, write_label_info(Header(stamp, ""), class_names))
 
 
-def fused_messages(fused: FusedFrame, class_names: Sequence[str], max_hypotheses: int = 0) -> list[Outgoing]:
-    """`fused_classes`, and `ood_warnings` where there is something to say."""
+def fused_messages(
+    fused: FusedFrame, class_names: Sequence[str], max_hypotheses: int = 0, named: bool = False
+) -> list[Outgoing]:
+    """`fused_classes`, and `ood_warnings` where there is something to say.
+
+    Args:
+        named: `class_id` is the class's name and not its number.
+    """
     frame, result = fused.frame, fused.result
-    listed = write_detections(frame.header, result.ids, frame.bbox[result.kept], result.pmf, max_hypotheses)
+    listed = _listed(fused, result.ids, class_names, max_hypotheses, named)
     messages = [Outgoing(contract.FUSED_CLASSES, contract.DETECTIONS, listed)]
     statuses = warning_statuses(fused, class_names)
     if statuses:
@@ -76,9 +81,26 @@ def fused_messages(fused: FusedFrame, class_names: Sequence[str], max_hypotheses
     return messages
 
 
-def cleared_message(cleared: Sequence[TrackKey], stamp: int) -> Outgoing:
+def camera_fused_message(
+    fused: FusedFrame, class_names: Sequence[str], max_hypotheses: int = 0, named: bool = False
+) -> Outgoing:
+    """`<camera>/fused_classes`: the same entries under the ids of the camera's own tracker."""
+    ids = [fused.frame.track_ids[row] for row in fused.result.kept]
+    listed = _listed(fused, ids, class_names, max_hypotheses, named)
+    return Outgoing(contract.camera_fused_topic(fused.camera), contract.DETECTIONS, listed)
+
+
+def _listed(
+    fused: FusedFrame, ids: Sequence[str], class_names: Sequence[str], max_hypotheses: int, named: bool
+) -> bytes:
+    frame, result = fused.frame, fused.result
+    bbox, names = frame.bbox[result.kept], class_names if named else None
+    return write_detections(frame.header, ids, bbox, result.pmf, max_hypotheses, names)
+
+
+def cleared_message(cleared: Sequence[str], stamp: int) -> Outgoing:
     """`ood_warnings` when tracks are forgotten between frames: their warnings end."""
-    data = write_diagnostics(Header(stamp, ""), [_all_clear(key) for key in cleared])
+    data = write_diagnostics(Header(stamp, ""), [_all_clear(name) for name in cleared])
     return Outgoing(contract.OOD_WARNINGS, contract.DIAGNOSTICS, data)
 
 
@@ -124,7 +146,7 @@ def warning_statuses(fused: FusedFrame, class_names: Sequence[str]) -> list[Stat
     """
     verdicts = fused.result.verdicts
     thresholds = " ".join(f"{reason}={rate:g}" for reason, rate in verdicts.thresholds.items())
-    statuses = [_all_clear(key) for key in fused.result.cleared]
+    statuses = [_all_clear(name) for name in fused.result.cleared]
     return statuses + [
         _warning(fused.result.ids[row], fused.frame.camera, verdicts[row], class_names, thresholds)
         for row in np.flatnonzero(verdicts.level).tolist()
@@ -150,5 +172,5 @@ def _warning(
     return Status(int(verdict.level), f"track {track_id}", message, camera, values)
 
 
-def _all_clear(key: TrackKey) -> Status:
-    return Status(int(Level.OK), f"track {key.id}", "no longer warned of", key.camera)
+def _all_clear(name: str) -> Status:
+    return Status(int(Level.OK), f"track {name}", "no longer warned of")

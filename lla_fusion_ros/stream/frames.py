@@ -6,25 +6,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lla_fusion_ros.detections.frame import FrameDetections
 from lla_fusion_ros.engine.engine import FrameResult
 from lla_fusion_ros.images.crops import Pixels
 from lla_fusion_ros.messages.cdr import Header
-from lla_fusion_ros.messages.detections import Detections
 from lla_fusion_ros.messages.images import CompressedImageMessage, ImageMessage
 from lla_fusion_ros.types.views import Views
 
 
 @dataclass(frozen=True, slots=True)
 class CameraFrame:
-    """An image and the tracked boxes in it; nothing decoded yet. The image's header names the frame.
+    """An image and the boxes in it; nothing decoded yet. The image's header names the frame.
 
     Attributes:
+        detections_type: the message type that the boxes came in.
         completed: when its second message came, in nanoseconds of the clock that `offer` was given.
     """
 
     camera: str
     image: ImageMessage | CompressedImageMessage
-    detections: Detections
+    detections: FrameDetections
+    detections_type: str
     completed: int = 0
 
     @property
@@ -33,15 +35,52 @@ class CameraFrame:
 
 
 @dataclass(frozen=True, slots=True)
+class CropFrame:
+    """Objects of one stamp that came cut out already, nothing decoded yet.
+
+    Attributes:
+        crops: an image of each object; its `frame_id` is the object's track id.
+        crops_type: their message type.
+        completed: when the last of them came, in nanoseconds of the clock that `offer` was given.
+    """
+
+    camera: str
+    crops: tuple[ImageMessage | CompressedImageMessage, ...]
+    crops_type: str
+    completed: int = 0
+
+    @property
+    def header(self) -> Header:
+        return Header(self.crops[0].header.stamp, self.camera)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(crop.header.frame_id for crop in self.crops)
+
+
+def object_id(camera: str, track: str, tracker: int = 1) -> str:
+    """The object that a camera's own tracker calls `track`; `tracker` counts the trackers it has had."""
+    return f"{camera}/{track}" if tracker == 1 else f"{camera}#{tracker}/{track}"
+
+
+def track_id(camera: str, name: str) -> str:
+    """The inverse of `object_id`; an id that is of no single camera stays as it is."""
+    own, slash, track = name[len(camera) :].partition("/")
+    of_camera = name.startswith(camera) and slash and (not own or (own[0] == "#" and own[1:].isdigit()))
+    return track if of_camera else name
+
+
+@dataclass(frozen=True, slots=True)
 class ViewFrame:
     """The usable crops of a frame, seen by all networks.
 
     Attributes:
-        ids: track ids, byte for byte.
-        bbox: x, y, theta, size_x, size_y as they came.     [views, 5]
+        ids: ids of the objects, see `identity`.
+        bbox: x, y, theta, size_x, size_y in the image.     [views, 5]
         views: logits and features.                         [views, networks, ...]
         pixels: the decoded image, for annotation; None where the views came over the wire.
         completed: as of a CameraFrame.
+        track_ids: what this camera's tracker calls the objects.
     """
 
     camera: str
@@ -51,6 +90,11 @@ class ViewFrame:
     views: Views
     pixels: Pixels | None = None
     completed: int = 0
+    track_ids: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.track_ids) != len(self.ids):
+            object.__setattr__(self, "track_ids", tuple(track_id(self.camera, name) for name in self.ids))
 
 
 @dataclass(frozen=True, slots=True)

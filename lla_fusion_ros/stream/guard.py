@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from lla_fusion_ros.stream.frames import CameraFrame, FusedFrame, ViewFrame
+from lla_fusion_ros.stream.frames import CameraFrame, CropFrame, FusedFrame, ViewFrame
 from lla_fusion_ros.types.tally import Tally
 
-Frame = TypeVar("Frame", CameraFrame, ViewFrame)
+Frame = TypeVar("Frame", CameraFrame | CropFrame, ViewFrame)
 Done = TypeVar("Done")
 Ready = FusedFrame | ViewFrame
 Tell = Callable[[Exception], None]

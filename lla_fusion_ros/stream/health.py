@@ -39,6 +39,7 @@ class Health:
         self._reported: dict[str, Counter[str]] = {camera: Counter() for camera in cameras}
         self._reported_at: float | None = None
         self._internal_errors = 0
+        self.unpaired: dict[str, str] = {}  # by camera: why boxes found no image since the report before
 
     def hear(self, camera: str, now: float) -> None:
         """A message of this camera came."""
@@ -63,6 +64,7 @@ class Health:
         troubles: Mapping[str, str] | None = None,
         waiting: Mapping[str, Mapping[str, int]] | None = None,
         hints: Mapping[str, str] | None = None,
+        wiring: Mapping[str, Mapping[str, str]] | None = None,
     ) -> list[Status]:
         """A status of the node and one of each camera, over the time since the last report.
 
@@ -71,6 +73,7 @@ class Health:
             troubles: what else is wrong, by camera.
             waiting: how much waits for what, by camera.
             hints: why images and detections may find no partner, by camera.
+            wiring: how each camera is connected.
         """
         elapsed = max(now - self._reported_at, 1e-3) if self._reported_at is not None else np.inf
         self._reported_at = now
@@ -82,6 +85,7 @@ class Health:
                 (troubles or {}).get(camera),
                 (waiting or {}).get(camera, {}),
                 (hints or {}).get(camera, ""),
+                (wiring or {}).get(camera, {}),
             )
             for camera in self._cameras
         ]
@@ -104,11 +108,14 @@ class Health:
         trouble: str | None,
         waiting: Mapping[str, int],
         hint: str,
+        wiring: Mapping[str, str],
     ) -> Status:
         counts = self._tally.of(camera)
         fresh = counts - self._reported[camera]
         self._reported[camera] = counts
+        self.unpaired[camera] = ""
         values = {
+            **wiring,
             "rate": f"{fresh['frames'] / elapsed:.2f}",
             **{key: str(count) for key, count in sorted({**counts, **waiting}.items())},
         }
@@ -119,9 +126,10 @@ class Health:
             heard = self._heard.get(camera)
             message = "nothing received yet" if heard is None else f"silent for {now - heard:.1f} s"
             if fresh["detections"]:
-                message = f"{fresh['detections']} detections, but no image"
+                message = self.unpaired[camera] = f"{fresh['detections']} detections, but no image"
             return Status(WARN, name, message, camera, values)
         if problems := _problems(fresh, hint):
+            self.unpaired[camera] = hint if hint in problems else ""
             return Status(WARN, name, "; ".join(problems), camera, values)
         return Status(OK, name, "well", camera, values)
 

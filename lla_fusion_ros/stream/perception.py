@@ -10,17 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.detections.traps import Traps
 from lla_fusion_ros.engine.engine import FusionEngine
-from lla_fusion_ros.engine.tracks import TrackKey
 from lla_fusion_ros.messages.cdr import Raw
 from lla_fusion_ros.stream.classify import FRAMES_AT_ONCE, ClassifyStage, Fallback
+from lla_fusion_ros.stream.frame_messages import view_pmf
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.fuse import FuseStage
 from lla_fusion_ros.stream.guard import Guard
+from lla_fusion_ros.stream.identity import Chosen, Identity
 from lla_fusion_ros.stream.queues import ImageQueue
 from lla_fusion_ros.stream.received import ViewQueue, ViewShape
-from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.tally import Tally
 
@@ -34,7 +38,7 @@ class Perception:
     Args:
         classifier: runs the networks on images; None where views come in that were computed elsewhere.
         fusion_settings: None where only `views` is wanted.
-        time_offsets: seconds by camera, added to the stamps of its detections before pairing.
+        wiring: by camera, where it is not the default.
         fallback: decodes images of encodings that the package does not know.
         guard: leaves out a frame that raises; without it the exception goes to the caller.
         workers: see ClassifyStage.
@@ -47,7 +51,7 @@ class Perception:
         cameras: Sequence[str],
         stream_settings: StreamSettings | None = None,
         fusion_settings: FusionSettings | None = FusionSettings(),  # noqa: B008 - frozen
-        time_offsets: Mapping[str, float] | None = None,
+        wiring: Mapping[str, CameraWiring] | None = None,
         fallback: Fallback | None = None,
         tally: Tally | None = None,
         guard: Guard | None = None,
@@ -56,20 +60,33 @@ class Perception:
         settings = stream_settings or StreamSettings()
         self.cameras = tuple(cameras)
         self.tally = tally or Tally()
+        self.identity = Identity(cameras, settings, self.tally)
         self.queue: ImageQueue | ViewQueue
         self.classify: ClassifyStage | None = None
         if classifier is None:
             shape = ViewShape(bundle.networks, bundle.classes, bundle.posterior().features)
             self.queue = ViewQueue(cameras, shape, bundle.hash, settings, self.tally)
         else:
-            self.queue = ImageQueue(cameras, settings, self.tally, time_offsets)
-            size, margin = bundle.input_size, bundle.crop_margin
-            self.classify = ClassifyStage(classifier, size, margin, settings, self.tally, fallback, workers)
+            own = {camera: (wiring or {}).get(camera, CameraWiring()) for camera in cameras}
+            self.queue = ImageQueue(cameras, settings, self.tally, own)
+            self.classify = ClassifyStage(
+                classifier,
+                bundle.input_size,
+                bundle.crop_margin,
+                settings,
+                self.tally,
+                own,
+                self.identity,
+                fallback,
+                workers,
+            )
         self.fuse_stage: FuseStage | None = None
         if fusion_settings is not None:
             self.fuse_stage = FuseStage(FusionEngine(bundle, fusion_settings), self.tally)
         self.frames_at_once = FRAMES_AT_ONCE if self.classify is None else self.classify.frames_at_once
         self._guard = guard
+        self._settings = settings
+        self._traps = Traps()
 
     @property
     def engine(self) -> FusionEngine | None:
@@ -79,6 +96,25 @@ class Perception:
     def foreign(self) -> Mapping[str, str]:
         """Cameras whose views are refused, and the bundle they come from."""
         return self.queue.foreign if isinstance(self.queue, ViewQueue) else {}
+
+    @property
+    def chosen(self) -> Mapping[str, Chosen]:
+        """By camera: message type of its detections, where its ids come from and what they mean; empty until
+        its first frame with a box, and where views come in."""
+        return self.identity.chosen
+
+    def troubles(self) -> dict[str, str]:
+        """By camera, what would be fused wrongly without anybody noticing, and the way out."""
+        troubles = self.identity.troubles()
+        for finding in self._traps.findings:  # of ids that several cameras share
+            for camera in self.cameras:
+                troubles[camera] = "; ".join(filter(None, (troubles.get(camera), finding.sentence)))
+        return troubles
+
+    def set_detections_type(self, camera: str, type_name: str) -> None:
+        """The message type of a camera's detections from now on; InputError where it cannot be read."""
+        assert isinstance(self.queue, ImageQueue)
+        self.queue.set_detections_type(camera, type_name)
 
     def offer(
         self, camera: str, topic: str, data: Raw, now: int | None = None, received: int | None = None
@@ -107,10 +143,22 @@ class Perception:
         """The second half of `step`."""
         assert self.fuse_stage is not None
         if self._guard is None:
-            return self.fuse_stage(frames)
-        return self._guard.one_by_one(self.fuse_stage, frames)
+            done = self.fuse_stage(frames)
+        else:
+            done = self._guard.one_by_one(self.fuse_stage, frames)
+        if len(self.cameras) > 1:
+            for fused in done:
+                self._compare_cameras(fused.frame)
+        return done
 
-    def prepare(self, settings: Sequence[Any]) -> Callable[[], list[TrackKey]]:
+    def _compare_cameras(self, frame: ViewFrame) -> None:
+        """Watch ids that cameras share for objects that they do not."""
+        shared = np.flatnonzero([a == b for a, b in zip(frame.ids, frame.track_ids, strict=True)])
+        if len(shared):
+            ids = tuple(frame.ids[row] for row in shared)
+            self._traps.feed_classes(frame.camera, frame.header.stamp, ids, view_pmf(frame)[shared])
+
+    def prepare(self, settings: Sequence[Any]) -> Callable[[], list[str]]:
         """Try changed settings out; LlaFusionError refuses them.
 
         What it returns takes them over, between two steps, neither fails nor takes long, and tells which
@@ -127,17 +175,24 @@ class Perception:
             ]
         )
 
-        def take_over() -> list[TrackKey]:
+        def take_over() -> list[str]:
+            ended: list[str] = []
             for changed in settings:
                 if isinstance(changed, StreamSettings):
                     self.queue.configure(changed)
+                    self.identity.configure(changed)
                     if self.classify is not None:
                         self.classify.settings = changed
-            return [key for engine, change in changes for key in engine.take(change)]
+                    if changed.identity != self._settings.identity and engine is not None:
+                        ended += engine.reset()  # objects get other names
+                    self._settings = changed
+            return ended + [key for engine, change in changes for key in engine.take(change)]
 
         return take_over
 
-    def reset(self) -> Sequence[TrackKey]:
+    def reset(self) -> Sequence[str]:
         """Forget all tracks and all that waits; the tracks that were warned of."""
         self.queue.clear()
+        self.identity.reset()
+        self._traps.reset()
         return () if self.engine is None else self.engine.reset()

@@ -9,20 +9,25 @@ import time
 from abc import abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from threading import Lock
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast
 
-from lla_fusion_ros.messages.cdr import Raw
-from lla_fusion_ros.messages.detections import Detections, parse_detections
+from lla_fusion_ros.detections.adapter import Adapter
+from lla_fusion_ros.detections.frame import FrameDetections
+from lla_fusion_ros.detections.registry import adapter_for, known_types
+from lla_fusion_ros.messages.cdr import Header, Raw
+from lla_fusion_ros.messages.contract import INPUTS
+from lla_fusion_ros.messages.detections import parse_detections
 from lla_fusion_ros.messages.images import (
     CompressedImageMessage,
     ImageMessage,
     parse_compressed_image,
     parse_image,
 )
-from lla_fusion_ros.stream.frames import CameraFrame
+from lla_fusion_ros.stream.frames import CameraFrame, CropFrame
 from lla_fusion_ros.stream.pairing import Limits, Loss, Misfit, StampMatcher
-from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.tally import Tally
 
@@ -117,6 +122,10 @@ class PairQueue(Generic[Item]):
             camera: StampMatcher(limits, round(offsets.get(camera, 0.0) * SECOND)) for camera in cameras
         }
 
+    def parse(self, camera: str, topic: str, data: Raw) -> Any:
+        """A message of a camera; InputError where it is damaged."""
+        return self.feeds[topic].parse(data)
+
     @abstractmethod
     def frame(self, camera: str, first: Any, second: Any, completed: int) -> Item | None:
         """The frame that two messages make, or None where it may not be used (yet)."""
@@ -142,7 +151,7 @@ class PairQueue(Generic[Item]):
         """True where the message completed a frame; `now`, `received`: see `pairing`."""
         feed, matcher = self.feeds[topic], self._matchers[camera]
         try:
-            message = feed.parse(data)
+            message = self.parse(camera, topic, data)
         except InputError:
             self._tally.drop(camera, {"bad_message": 1})
             return False
@@ -190,13 +199,34 @@ class PairQueue(Generic[Item]):
             self._tally.add(camera, self.losses[loss], count)
 
 
-class ImageQueue(PairQueue[CameraFrame]):
-    """Images and the tracked boxes in them."""
+class TypedDetections(NamedTuple):
+    """Detections and the message type that they came in."""
+
+    type: str
+    detections: FrameDetections
+
+    @property
+    def header(self) -> Header:
+        return self.detections.header
+
+    @property
+    def nbytes(self) -> int:
+        return self.detections.nbytes
+
+
+class ImageQueue(PairQueue[CameraFrame | CropFrame]):
+    """Images and the boxes in them, whatever message type these have; or crops in the place of both.
+
+    Crops of one stamp are one frame. It is complete when a crop with another stamp comes; after the last one
+    a live node waits for as long as detections may come before their image.
+    """
 
     feeds: ClassVar = {
         "image": Feed(parse_image, "first", "images"),
         "image/compressed": Feed(parse_compressed_image, "first", "images"),
-        "detections": Feed(parse_detections, "second", "detections"),
+        "detections": Feed(parse_detections, "second", "detections"),  # by its adapter, see `parse`
+        "crops": Feed(parse_image, "first", "crop_messages"),
+        "crops/compressed": Feed(parse_compressed_image, "first", "crop_messages"),
     }
     names: ClassVar = ("images", "detections")
     losses: ClassVar = {
@@ -206,14 +236,105 @@ class ImageQueue(PairQueue[CameraFrame]):
         "second_early": "dropped_detections_before_image",
     }
 
+    def __init__(
+        self,
+        cameras: Sequence[str],
+        settings: StreamSettings,
+        tally: Tally,
+        wiring: Mapping[str, CameraWiring],
+    ) -> None:
+        super().__init__(cameras, settings, tally, {name: own.time_offset for name, own in wiring.items()})
+        self._adapters = {
+            camera: (own.detections_type, _adapter(own.detections_type)) for camera, own in wiring.items()
+        }
+
+        self._settings = settings
+        self._crops: dict[str, CropFrame] = {}  # frames that may get another crop
+
+    def configure(self, settings: StreamSettings) -> None:
+        super().configure(settings)
+        self._settings = settings
+
+    def offer(
+        self, camera: str, topic: str, data: Raw, now: int | None = None, received: int | None = None
+    ) -> bool:
+        if not topic.startswith("crops"):
+            return super().offer(camera, topic, data, now, received)
+        try:
+            crop = self.parse(camera, topic, data)
+        except InputError:
+            self._tally.drop(camera, {"bad_message": 1})
+            return False
+        self._tally.add(camera, self.feeds[topic].counted_as)
+        waiting = self._crops.get(camera)
+        arrived = time.monotonic_ns() if now is None else now
+        if waiting is None or waiting.header.stamp != crop.header.stamp:
+            self._crops[camera] = CropFrame(camera, (crop,), f"{INPUTS[topic]}, crops", arrived)
+            return waiting is not None and self._release(waiting)
+        if len(waiting.crops) >= self._settings.max_detections:
+            self._tally.drop(camera, {"too_many_detections": 1})
+        else:
+            self._crops[camera] = replace(waiting, crops=(*waiting.crops, crop), completed=arrived)
+        return False
+
+    def expire(self) -> None:
+        super().expire()
+        latest = time.monotonic_ns() - round(self._settings.sync_lead * SECOND)
+        for camera, frame in tuple(self._crops.items()):
+            if frame.completed < latest:
+                self._release(self._crops.pop(camera))
+
+    def finish(self) -> None:
+        super().finish()
+        for frame in self._crops.values():
+            self._release(frame)
+        self._crops.clear()
+
+    def clear(self) -> None:
+        super().clear()
+        self._crops.clear()
+
+    def waiting(self, camera: str) -> dict[str, int]:
+        counts = super().waiting(camera)
+        frame = self._crops.get(camera)
+        return counts if frame is None else {**counts, "waiting_crops": len(frame.crops)}
+
+    def _release(self, frame: CropFrame) -> bool:
+        self.ready.put(frame)
+        return True
+
+    def set_detections_type(self, camera: str, type_name: str) -> None:
+        """The type of a camera's detections from now on; InputError where it cannot be read."""
+        self._adapters[camera] = type_name, _adapter(type_name)
+
+    def parse(self, camera: str, topic: str, data: Raw) -> Any:
+        if topic != "detections":
+            return super().parse(camera, topic, data)
+        type_name, adapter = self._adapters[camera]
+        return TypedDetections(type_name, cast(FrameDetections, adapter.read(data)))
+
     def frame(
-        self, camera: str, first: ImageMessage | CompressedImageMessage, second: Detections, completed: int
+        self,
+        camera: str,
+        first: ImageMessage | CompressedImageMessage,
+        second: TypedDetections,
+        completed: int,
     ) -> CameraFrame:
-        return CameraFrame(camera, first, second, completed)
+        return CameraFrame(camera, first, second.detections, second.type, completed)
 
     def hint(self, camera: str) -> str:
         matcher = self._matchers[camera]
         return "" if matcher.misfit is None else _hint(camera, matcher.misfit, matcher.limits)
+
+
+def _adapter(type_name: str) -> Adapter:
+    adapter = adapter_for(type_name)
+    if adapter is None:
+        known = ", ".join(sorted(known_types()))
+        raise InputError(f"detections of type '{type_name[:100]}' cannot be read, only {known}")
+    if adapter.in_space:
+        raise InputError(f"'{type_name}' has boxes in space: give detections in the image")
+    return adapter
 
 
 def _hint(camera: str, misfit: Misfit, limits: Limits) -> str:

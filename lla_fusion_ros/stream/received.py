@@ -4,6 +4,9 @@ The embeddings of a frame are a 32FC1 image with a row per detection: the logits
 classes), then the features of all networks (networks x features). They mean nothing to another model file,
 so a latched VisionInfo beside them names the bundle they come from; frames wait for it, and those of another
 bundle are refused.
+
+The ids in `views` name objects: who cut the crops out has decided what ids mean. Only `identity: camera` has
+a say here, too.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from lla_fusion_ros.messages.cdr import Raw
 from lla_fusion_ros.messages.detections import Detections, parse_detections
 from lla_fusion_ros.messages.images import ImageMessage, matrix_of, parse_image
 from lla_fusion_ros.messages.status import parse_vision_info
-from lla_fusion_ros.stream.frames import ViewFrame
+from lla_fusion_ros.stream.frames import ViewFrame, object_id, track_id
 from lla_fusion_ros.stream.pairing import Limits
 from lla_fusion_ros.stream.queues import Feed, PairQueue
 from lla_fusion_ros.stream.stream_settings import StreamSettings
@@ -85,12 +88,17 @@ class ViewQueue(PairQueue[ViewFrame]):
         tally: Tally,
     ) -> None:
         super().__init__(cameras, settings, tally)
+        self._identity = settings.identity
         self.foreign: dict[str, str] = {}
         self._shape = shape
         self._hash = bundle_hash
         self._known: set[str] = set()
         # frames that came before the latched message that says whose they are
         self._unsure: dict[str, deque[ViewFrame]] = {camera: deque(maxlen=MOST_UNSURE) for camera in cameras}
+
+    def configure(self, settings: StreamSettings) -> None:
+        super().configure(settings)
+        self._identity = settings.identity
 
     @staticmethod
     def limits(settings: StreamSettings) -> Limits:
@@ -145,7 +153,10 @@ class ViewQueue(PairQueue[ViewFrame]):
         except InputError:
             self._tally.drop(camera, {"bad_embeddings": 1})
             return None
-        frame = ViewFrame(camera, first.header, first.ids, first.bbox, views, completed=completed)
+        ids = first.ids
+        if self._identity == "camera":
+            ids = tuple(_of_camera(camera, name) for name in ids)
+        frame = ViewFrame(camera, first.header, ids, first.bbox, views, completed=completed)
         if camera in self._known:
             self._tally.add(camera, "frames")
             return frame
@@ -153,3 +164,7 @@ class ViewQueue(PairQueue[ViewFrame]):
             self._tally.drop(camera, {"unknown_bundle": 1})
         self._unsure[camera].append(frame)
         return None
+
+
+def _of_camera(camera: str, name: str) -> str:
+    return object_id(camera, name) if name and track_id(camera, name) == name else name

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from lla_fusion_ros.detections.box_frame import to_image_pixels
+from lla_fusion_ros.messages.contract import DETECTIONS
+from lla_fusion_ros.tracking.tracker import TrackerSettings
 from lla_fusion_ros.types.settings import check_settings, setting
+
+IDENTITIES = ("auto", "global", "camera")
+TRACKER = TrackerSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,5 +41,59 @@ class StreamSettings:
         256, "most detections of a frame that are classified: the largest", 1, 10_000
     )
 
+    identity: str = setting(
+        "auto",
+        "who is who; auto: ids of the messages count for their camera only, unless they are known to be "
+        "global, and the built-in tracker gives ids where there are none; camera: each camera has its own "
+        "ids, whatever they are; global: one id is one object in every camera",
+        choices=IDENTITIES,
+    )
+    tracker_keep: float = setting(
+        TRACKER.keep, "built-in tracker: seconds without a box after which a track ends", 0.05, 60.0
+    )
+    tracker_sure: float = setting(
+        TRACKER.sure,
+        "built-in tracker: score from which a box begins a track; others only continue one; 0: every box",
+        0.0,
+        1.0,
+    )
+    tracker_confirm: int = setting(
+        TRACKER.confirm, "built-in tracker: boxes that a track needs before it gets an id", 1, 100
+    )
+    tracker_agility: float = setting(
+        TRACKER.agility,
+        "built-in tracker: how quickly objects change their speed: 1 for steady ones, 10 for erratic ones",
+        0.1,
+        100.0,
+    )
+
     def __post_init__(self) -> None:
         check_settings(self)
+
+    @property
+    def tracker(self) -> TrackerSettings:
+        """Of the built-in tracker."""
+        return TrackerSettings(
+            self.tracker_keep, self.tracker_sure, self.tracker_confirm, self.tracker_agility
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CameraWiring:
+    """What a user may set about one camera.
+
+    Attributes:
+        detections_type: message type of its detections, `package/msg/Type`.
+        time_offset: seconds added to the stamps of its detections before pairing.
+        box_frame: how the detector made its input of the image, see `detections.box_frame`.
+        box_size: width and height of that input in pixels; not looked at for `image`.
+    """
+
+    detections_type: str = DETECTIONS
+    time_offset: float = 0.0
+    box_frame: str = "image"
+    box_size: tuple[float, float] = (0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        # one box, to have all of it checked
+        to_image_pixels(np.zeros((1, 5)), self.box_frame, self.box_size, (1.0, 1.0))

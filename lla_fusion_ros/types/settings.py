@@ -7,6 +7,7 @@ from typing import Any
 
 from lla_fusion_ros.types.errors import InputError
 
+PAIR = "tuple[float, float]"  # the type of a setting of two numbers, as a dataclass names it
 PRECISIONS = ("auto", "float32", "float16", "int8")  # of the networks
 LENGTHS = (1, 3, 5, 10, 20, 30)  # numbers of views L after which tracks are fitted and scored
 
@@ -19,10 +20,17 @@ def setting(
     return field(default=default, metadata=metadata)
 
 
+# Settings that had another name until the last release.
+RENAMED = {"track_id_scope": "identity"}
+
+
 def check_settings(settings: Any) -> None:
     """Refuse a settings dataclass with a value of another type, out of range or not among the choices."""
     for f in fields(settings):
         value, low, high = getattr(settings, f.name), f.metadata["low"], f.metadata["high"]
+        if f.type == PAIR:
+            _check_pair(f.name, value, low, high)
+            continue
         kind: Any = {"str": str, "int": int, "float": (int, float), "bool": bool}[str(f.type)]
         if not isinstance(value, kind) or (isinstance(value, bool) and f.type != "bool"):
             raise InputError(f"setting '{f.name}' is {value!r}, it must be of type {f.type}")
@@ -31,6 +39,12 @@ def check_settings(settings: Any) -> None:
         choices = f.metadata["choices"]
         if choices and value not in choices:
             raise InputError(f"setting '{f.name}' is '{value}', choose one of {', '.join(choices)}")
+
+
+def _check_pair(name: str, value: Any, low: float, high: float) -> None:
+    numbers = isinstance(value, tuple) and all(type(part) in (int, float) for part in value)
+    if not numbers or len(value) != 2 or not all(low <= part <= high for part in value):
+        raise InputError(f"setting '{name}' is {value!r}, it must be two numbers in [{low:g}, {high:g}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +58,6 @@ class FusionSettings:
         "for each view, is refused",
         1,
         100,
-    )
-    track_id_scope: str = setting(
-        "global",
-        "global: one id is one object in every camera; camera: each camera has its own ids",
-        choices=("global", "camera"),
     )
     max_age: float = setting(600.0, "seconds after which a track starts again; 0: never", 0.0, 86400.0)
     idle_timeout: float = setting(5.0, "seconds without a view after which a track is forgotten", 0.1, 3600.0)

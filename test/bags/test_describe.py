@@ -36,17 +36,18 @@ def test_cameras_tracks_and_durations_are_told(tmp_path):
     assert json.loads(json.dumps(description.as_dict()))["messages"] == 44
 
 
-def test_detections_without_ids_cannot_be_fused_and_the_remedy_is_named(tmp_path):
+def test_detections_without_ids_can_be_fused_by_the_built_in_tracker(tmp_path):
     header = Header(10**9, "")
     with BagWriter(tmp_path / "untracked") as writer:
         writer.add("/a/image", IMAGE)
         writer.add("/a/detections", DETECTIONS)
         writer.write("/a/image", 10**9, write_image(header, np.zeros((8, 8, 3), np.uint8), "rgb8"))
-        writer.write("/a/detections", 10**9, write_detections(header, [""], np.ones((1, 5))))
+        writer.write("/a/detections", 10**9, write_detections(header, [""], np.full((1, 5), 4.0)))
     description = describe_bag(tmp_path / "untracked")
-    assert not description.can_be_fused
-    assert "run a tracker that fills Detection2D.id" in description.missing[0]
-    assert description.cameras[0].without_id == 1
+    assert description.can_be_fused and not description.missing
+    (camera,) = description.cameras
+    assert (camera.without_id, camera.tracks) == (1, 1)
+    assert camera.chosen == f"{DETECTIONS}, ids of the built-in tracker, an id is an object of this camera"
 
 
 @needs_shared

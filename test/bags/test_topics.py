@@ -63,7 +63,7 @@ def test_results_of_an_earlier_run_are_not_taken_for_inputs():
     ("topics", "reason"),
     [
         ([("/tf", "tf2_msgs/msg/TFMessage")], "nothing to fuse"),
-        ([("/a/image", IMAGE)], "no vision_msgs/Detection2DArray topic"),
+        ([("/a/image", IMAGE)], "no detections: run a detector"),
         ([("/a/tracks", DETECTIONS)], "no sensor_msgs/Image"),
     ],
 )

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lla_fusion_ros.engine.tracks import FIRST_ROWS, REMEMBERED, TrackKey, TrackStore
+from lla_fusion_ros.engine.tracks import FIRST_ROWS, REMEMBERED, TrackStore
 from lla_fusion_ros.types.settings import FusionSettings
 
 SECOND = 1_000_000_000
@@ -29,19 +29,18 @@ def test_an_id_keeps_its_row_and_is_fresh_only_once() -> None:
     assert second.rows.tolist() == first.rows[::-1].tolist()
 
 
-def test_ids_are_shared_by_cameras_or_kept_apart() -> None:
-    shared, apart = make_store(), make_store(track_id_scope="camera")
-    for store, tracks in ((shared, 1), (apart, 2)):
-        store.admit("front", at(0), ["7"])
-        store.admit("left", at(0), ["7"])
-        assert len(store) == tracks
+def test_an_id_is_one_track_in_all_cameras() -> None:
+    store = make_store()
+    store.admit("front", at(0), ["7"])
+    store.admit("left", at(0), ["7"])
+    assert len(store) == 1
 
 
 def test_ids_are_kept_byte_for_byte() -> None:
     store = make_store()
     names = ["7", "07", " 7", "7 ", "Å", "A\u030a", "№ 7", "x" * 256]
     admission = store.admit("front", at(0), names)
-    assert [key.id for key in store.keys(admission.rows)] == names
+    assert store.ids(admission.rows) == names
 
 
 def test_empty_and_overlong_ids_are_dropped_and_counted() -> None:
@@ -55,7 +54,7 @@ def test_a_track_without_views_for_too_long_is_forgotten() -> None:
     store.admit("front", at(0), ["a", "b"])
     store.admit("front", at(0.8), ["b"])
     admission = store.admit("front", at(1.5), ["b"])
-    assert [key for key, _ in admission.removed] == [TrackKey("a")]
+    assert [key for key, _ in admission.removed] == ["a"]
     assert store.admit("front", at(1.6), ["a"]).fresh.all()
 
 
@@ -64,7 +63,7 @@ def test_an_id_that_comes_back_after_the_timeout_is_a_new_track() -> None:
     store.admit("front", at(0), ["a"])
     admission = store.admit("front", at(2), ["a"])
     assert admission.fresh.all()
-    assert [key for key, _ in admission.removed] == [TrackKey("a")]
+    assert [key for key, _ in admission.removed] == ["a"]
 
 
 def test_a_track_beyond_its_age_starts_again() -> None:
@@ -89,7 +88,7 @@ def test_the_track_not_seen_for_longest_makes_room() -> None:
     store.admit("front", at(0.1), ["b"])
     store.admit("front", at(0.2), ["a"])
     admission = store.admit("front", at(0.3), ["c"])
-    assert [key for key, _ in admission.removed] == [TrackKey("b")]
+    assert [key for key, _ in admission.removed] == ["b"]
     assert len(store) == 2
 
 
@@ -104,7 +103,7 @@ def test_tracks_of_this_frame_are_never_evicted_by_it() -> None:
     store = make_store(capacity=3)
     store.admit("front", at(0), ["a", "b", "c"])
     admission = store.admit("front", at(1), ["a", "d", "e"])
-    assert {key.id for key, _ in admission.removed} == {"b", "c"}
+    assert {key for key, _ in admission.removed} == {"b", "c"}
     assert not admission.fresh[0] and admission.fresh[1:].all()
 
 
@@ -175,7 +174,7 @@ def test_a_backward_clock_jump_clears_everything_once() -> None:
     store.admit("front", at(100), ["a", "b"])
     jump = store.admit("front", at(0), ["a"])
     assert jump.jumped and jump.fresh.all()
-    assert {key.id for key, _ in jump.removed} == {"a", "b"}
+    assert {key for key, _ in jump.removed} == {"a", "b"}
     after = store.admit("front", at(0.1), ["a"])
     assert not after.jumped and not after.fresh.any()
 
@@ -199,7 +198,7 @@ def test_new_limits_hold_from_the_next_frame() -> None:
     store = make_store(idle_timeout=10.0)
     store.admit("front", at(0), ["a"])
     store.configure(FusionSettings(idle_timeout=1.0))
-    assert [key for key, _ in store.admit("front", at(2), ["b"]).removed] == [TrackKey("a")]
+    assert [key for key, _ in store.admit("front", at(2), ["b"]).removed] == ["a"]
 
 
 frames = st.lists(
@@ -220,7 +219,7 @@ def test_whatever_comes_every_detection_is_fused_or_counted_and_rows_are_distinc
         admission = store.admit(camera, at(seconds), ids)
         assert len(admission.kept) + sum(admission.dropped.values()) == len(ids)
         assert len(set(admission.rows.tolist())) == len(admission.rows)
-        assert [key.id for key in store.keys(admission.rows)] == [ids[i] for i in admission.kept]
+        assert store.ids(admission.rows) == [ids[i] for i in admission.kept]
         assert len(store) <= 3
         assert (store.views(admission.rows).sum(axis=1) >= 1).all()
         assert np.all(admission.rows < store.allocated)

@@ -90,13 +90,13 @@ def ten_thousand_ids(scene: Scene, checks: Checks) -> int:
 @fault(
     "each camera has a tracker of its own that gives the same ids to other objects; then both trackers "
     "report every frame of one camera",
-    "with `track_id_scope: camera` no evidence crosses over; boxes of the second tracker find no image and "
+    "with `identity: camera` no evidence crosses over; boxes of the second tracker find no image and "
     "are counted (`detections_without_image`)",
 )
 def two_trackers_one_id(scene: Scene, checks: Checks) -> int:
-    asked = scene.set_parameter("perception", "track_id_scope", "camera")
-    checks.that(asked.successful, "track_id_scope was not set")
-    scene.forget_answers(FusionSettings(track_id_scope="camera"))
+    asked = scene.set_parameter("perception", "identity", "camera")
+    checks.that(asked.successful, "identity was not set")
+    scene.forget_answers(identity="camera")
     injected = 0
     for _ in range(scene.times(40)):
         shot = scene.road.next()
@@ -112,7 +112,7 @@ def two_trackers_one_id(scene: Scene, checks: Checks) -> int:
         scene.send_boxes(with_boxes(shot, list(objects.ids[::-1]), objects.boxes))
     scene.settle()
     check_halves(scene, checks, "left", 0, second)
-    asked = scene.set_parameter("perception", "track_id_scope", "global")
-    checks.that(asked.successful, "track_id_scope was not set back")
+    asked = scene.set_parameter("perception", "identity", "global")
+    checks.that(asked.successful, "identity was not set back")
     scene.forget_answers()
     return injected + second

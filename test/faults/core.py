@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -11,19 +12,18 @@ import numpy as np
 
 from lla_fusion_ros.bundle import Bundle, load_bundle
 from lla_fusion_ros.bundle.resources import find_model
-from lla_fusion_ros.engine.engine import FusionEngine
-from lla_fusion_ros.messages.detections import parse_detections
+from lla_fusion_ros.detections import adapter_for
+from lla_fusion_ros.messages.contract import DETECTIONS
 from lla_fusion_ros.messages.images import parse_compressed_image, parse_image
 from lla_fusion_ros.networks.classifier import Classifier
-from lla_fusion_ros.stream.classify import ClassifyStage
 from lla_fusion_ros.stream.frames import CameraFrame, FusedFrame
-from lla_fusion_ros.stream.fuse import FuseStage
+from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.settings import FusionSettings
-from lla_fusion_ros.types.tally import Tally
 from support.camera import pmf_of, stamp_of
 
 TOLERANCE = 1e-4
+_DETECTIONS = adapter_for(DETECTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +46,23 @@ def _model() -> tuple[Bundle, Classifier]:
 class Core:
     """Tells what a node that saw just these frames, in this order, would publish."""
 
-    def __init__(self, settings: FusionSettings | None = None) -> None:
-        bundle, classifier = _model()
-        self._tally = Tally()
-        self._classify = ClassifyStage(
-            classifier, bundle.input_size, bundle.crop_margin, StreamSettings(), self._tally
-        )
-        self._fuse = FuseStage(FusionEngine(bundle, settings), self._tally)
+    def __init__(
+        self, cameras: Sequence[str], settings: FusionSettings | None = None, identity: str = "global"
+    ) -> None:
+        stream = StreamSettings(identity=identity)
+        self._perception = Perception(*_model(), cameras, stream, settings or FusionSettings())
 
     def take(self, shot: Shot) -> FusedFrame | None:
         """The fused frame, or None where nothing of the frame can be used."""
         parse: Any = parse_compressed_image if shot.compressed else parse_image
-        frame = CameraFrame(shot.camera, parse(shot.image), parse_detections(shot.detections))
-        fused = self._fuse(self._classify([frame]))
+        found = _DETECTIONS.read(shot.detections)
+        frame = CameraFrame(shot.camera, parse(shot.image), found, DETECTIONS)
+        fused = self._perception.fuse(self._perception.classify([frame]))
         return fused[0] if fused else None
 
     def losses(self, camera: str) -> Counter[str]:
         """What was not used of a camera's frames, by reason."""
-        counts = self._tally.of(camera)
+        counts = self._perception.tally.of(camera)
         return Counter({key: count for key, count in counts.items() if key.startswith("dropped_")})
 
 

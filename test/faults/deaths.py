@@ -91,10 +91,11 @@ def fusion_killed(scene: Scene, checks: Checks) -> int:
 )
 def camera_killed(scene: Scene, checks: Checks) -> int:
     # the camera's process starts when it starts: let frames of both come in any order
-    relaxed = FusionSettings(max_lateness=60.0, clock_jump=120.0, track_id_scope="camera")
-    for name in ("clock_jump", "max_lateness", "track_id_scope"):
+    relaxed = FusionSettings(max_lateness=60.0, clock_jump=120.0)
+    for name in ("clock_jump", "max_lateness"):
         checks.that(scene.set_parameter("perception", name, getattr(relaxed, name)).successful, name)
-    scene.forget_answers(relaxed)
+    checks.that(scene.set_parameter("perception", "identity", "camera").successful, "identity")
+    scene.forget_answers(relaxed, "camera")
     shots, folder = _record_camera(scene)
     _camera_for_a_while(scene, folder, 0.0, scene.answers_of("right") + 10)
     scene.play_until("left", lambda: "silent" in _says(scene, "right"), "the silent camera reported")
@@ -103,7 +104,8 @@ def camera_killed(scene: Scene, checks: Checks) -> int:
     scene.road.skip_beyond(shots[-1].stamp)
     _until_the_dead_are_gone(scene)
     scene.settle()
-    for name in ("max_lateness", "clock_jump", "track_id_scope"):
+    checks.that(scene.set_parameter("perception", "identity", "global").successful, "identity")
+    for name in ("max_lateness", "clock_jump"):
         default = getattr(FusionSettings(), name)
         checks.that(scene.set_parameter("perception", name, default).successful, name)
     return 2

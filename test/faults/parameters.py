@@ -41,6 +41,7 @@ def random_parameters(scene: Scene, checks: Checks) -> int:
     for field in changeable:
         result = scene.set_parameter("perception", field.name, field.default)
         checks.that(result.successful, f"{field.name} cannot be set back: {result.reason}")
+    scene.set_parameter("perception", "identity", "global")  # as the road's tracker has it
     scene.graph.call(scene.vehicle, Trigger, "/perception/reset", Trigger.Request(), PATIENCE)
     scene.forget_answers()
     scene.drive(4)

@@ -26,6 +26,7 @@ NODES = {"perception": ("perception",), "distributed": ("crop_classifier", "clas
 PARAMS = {
     "model": "signworld",
     "cameras": list(CAMERAS),
+    "identity": "global",
     "device": "cpu",
     "input_depth": 20,
     "queue_depth": 20,  # a frame that cannot be used is not waited for; it must not push others out
@@ -57,7 +58,7 @@ class Scene:
         self.wrong: list[str] = []  # answers that are not what the core says
         self._sent: dict[tuple[str, int], Shot] = {}
         self._judged = 0
-        self._core = Core()
+        self._core = Core(CAMERAS)
         self._before: dict[tuple[str, str], Counter[str]] = {}
         self._settled = False
         self._setters: dict[str, Any] = {}
@@ -108,9 +109,9 @@ class Scene:
         self.forget_answers()
         self.note_counters()
 
-    def forget_answers(self, settings: FusionSettings | None = None) -> None:
+    def forget_answers(self, settings: FusionSettings | None = None, identity: str = "global") -> None:
         """From here on the answers of a node without tracks are expected."""
-        self._core = Core(settings)
+        self._core = Core(CAMERAS, settings, identity)
         self._sent.clear()
         self.fused.clear()
         self._judged = 0
@@ -219,7 +220,7 @@ class Scene:
         self.judge()
         self.restart(name)
         if not keeps_tracks:
-            self._core = Core()
+            self._core = Core(CAMERAS)
         before = {camera: self.answers_of(camera) for camera in CAMERAS}
         self.play_until(
             None,

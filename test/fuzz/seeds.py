@@ -176,5 +176,5 @@ def settings() -> list[bytes]:
     return [
         b'{"fuser": "pool", "window": 30, "max_lateness": 0.5, "clock_jump": 2.0, "warnings": true}',
         b'{"queue_depth": 4, "min_box_size": 1e999, "sync_tolerance": NaN, "capacity": 1e3}',
-        b'{"model": "x", "device": "cpu", "silent_after": -Infinity, "track_id_scope": ["global"]}',
+        b'{"model": "x", "device": "cpu", "silent_after": -Infinity, "identity": ["global"]}',
     ]

@@ -13,7 +13,17 @@ import launch_testing  # noqa: E402
 
 @pytest.mark.launch_test
 def generate_test_description():
-    return test_description("fusion.launch.py", model=small_model(), cameras=",".join(CAMERAS), device="cpu")
+    return test_description(
+        "fusion.launch.py",
+        model=small_model(),
+        cameras=",".join(CAMERAS),
+        device="cpu",
+        identity="camera",
+        image_topic="/{camera}/image",
+        detections_topic=",".join(f"/{camera}/detections" for camera in CAMERAS),
+        box_frame="image",
+        box_size="640,640",
+    )
 
 
 class TestFrames(GraphTestCase):

@@ -18,6 +18,7 @@ from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.replay.replay import ReplayOptions, replay
 from lla_fusion_ros.replay.sinks import CSV_COLUMNS, BagSink, CsvSink
 from lla_fusion_ros.stream.perception import Perception
+from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import BagError
 from lla_fusion_ros.types.settings import FusionSettings
 from support.tiny_bundle import tiny_bundle
@@ -138,7 +139,7 @@ def test_views_of_another_bundle_are_refused(tmp_path, bundle):
 def test_the_table_has_one_row_per_track_and_frame(tmp_path, bundle):
     path = write_scene(tmp_path / "drive")
     with CsvSink(tmp_path / "fused.csv", bundle.class_names) as sink:
-        run(path, bundle, [sink])
+        run(path, bundle, [sink], stream=StreamSettings(identity="global"))
     rows = list(csv.DictReader((tmp_path / "fused.csv").open()))
     assert tuple(rows[0]) == CSV_COLUMNS
     assert len(rows) == 72

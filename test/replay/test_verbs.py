@@ -150,14 +150,31 @@ def test_held_out_classes_keep_their_names_in_the_truth(inside, capsys):
     assert truth["class_names"] == list(CLASS_NAMES)
 
 
-def test_a_bag_without_track_ids_is_refused_and_the_cure_is_named(inside, model, capsys):
+def test_a_bag_without_track_ids_goes_through_the_built_in_tracker(inside, model, capsys):
     write_scene(inside / "untracked", frames=2, ids=["", ""])
-    assert main(["replay", "untracked", "--bundle", model]) == 1
-    assert "run a tracker that fills Detection2D.id" in capsys.readouterr().err
-    assert [path.name for path in inside.iterdir()] == ["untracked"]
-    assert main(["info", "untracked"]) == 1
+    assert main(["info", "untracked"]) == 0
     out = capsys.readouterr().out
-    assert "can be fused: no" in out and "run a tracker that fills Detection2D.id" in out
+    assert "can be fused: yes" in out and "ids of the built-in tracker" in out
+    assert main(["replay", "untracked", "--bundle", model, "--no-report", "--json"]) == 0
+    tracks = json.loads(capsys.readouterr().out)["tracks"]
+    assert [track["id"] for track in tracks] == ["left/1", "left/2", "right/1", "right/2"]
+
+
+def test_where_ids_are_said_to_be_global_none_are_made_up(inside, model, capsys):
+    write_scene(inside / "untracked", frames=2, ids=["", ""])
+    assert main(["replay", "untracked", "--bundle", model, "--set", "track_id_scope=global"]) == 1
+    error = capsys.readouterr().err
+    assert "'track_id_scope' is now called 'identity'" in error
+    assert "8 empty id" in error and "with identity 'auto' the built-in tracker gives them" in error
+    assert [path.name for path in inside.iterdir()] == ["untracked"]
+
+
+def test_a_truth_about_other_ids_than_the_built_in_trackers_is_refused(inside, model, capsys):
+    write_scene(inside / "untracked", frames=2, ids=["", ""])
+    write_truth(Truth({"1": (TruthSpan(0, CLASS_NAMES[0]),)}, "", CLASS_NAMES), inside / "truth.json")
+    assert main(["replay", "untracked", "--bundle", model, "--truth", "truth.json"]) == 1
+    assert "the built-in tracker gives the ids of left, right: the truth" in capsys.readouterr().err
+    assert not (inside / "untracked_fused").exists()
 
 
 def test_a_replay_that_fuses_nothing_fails_and_leaves_nothing(inside, model, capsys):
@@ -173,7 +190,7 @@ def test_a_truth_of_mostly_other_classes_is_refused_unless_told(inside, model, c
     names = (CLASS_NAMES[0], "tram", "llama")
     spans = {f"track {index}": (TruthSpan(0, name),) for index, name in enumerate(names)}
     write_truth(Truth(spans, "zoo", names), inside / "zoo.json")
-    words = ["replay", "drive", "--bundle", model, "--truth", "zoo.json"]
+    words = ["replay", "drive", "--bundle", model, "--truth", "zoo.json", "--set", "identity=global"]
     assert main(words) == 1
     error = capsys.readouterr().err
     assert "knows 1 of the 3 classes in the truth file (not 'llama', 'tram')" in error
@@ -200,7 +217,7 @@ def test_the_json_of_a_replay_tells_tracks_warnings_and_bundle_and_nothing_else_
     inside, model, capsys
 ):
     write_scene(inside / "drive", frames=4)
-    assert main(["replay", "--json", "drive", "--bundle", model]) == 0
+    assert main(["replay", "--json", "drive", "--bundle", model, "--set", "identity=global"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert [track["id"] for track in result["tracks"]] == ["track 0", "track 1", "track 2"]
     track = result["tracks"][0]
@@ -208,7 +225,8 @@ def test_the_json_of_a_replay_tells_tracks_warnings_and_bundle_and_nothing_else_
     assert (track["first"], track["last"]) == (1000.0, 1000.3)
     assert result["warnings"] == []
     assert result["bundle"]["file"] == model and len(result["bundle"]["hash"]) == 64
-    assert main(["replay", "drive", "--bundle", model, "--overwrite", "--json", "result.json"]) == 0
+    words = ["replay", "drive", "--bundle", model, "--set", "identity=global", "--overwrite"]
+    assert main([*words, "--json", "result.json"]) == 0
     assert "24 views" in capsys.readouterr().out
     again = json.loads((inside / "result.json").read_text())
     assert again["tracks"] == result["tracks"]

@@ -17,6 +17,7 @@ from lla_fusion_ros.report.page import MOST_CARDS, ReportInput, report_html
 from lla_fusion_ros.report.scoring import SINGLE_FRAME, FuserScores, ReplayScores, WarningScores
 from lla_fusion_ros.report.tracks import MOST_POINTS, MOST_THUMBNAILS, MOST_TRACKS, TimelineSink
 from lla_fusion_ros.report.truth import Truth, TruthSpan, write_truth
+from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.metrics import Reliability
 from support.fused_frames import frame
 from support.tiny_bundle import tiny_bundle
@@ -24,6 +25,8 @@ from support.tiny_bundle import tiny_bundle
 NAMES = ("stop", "yield", "50 <km/h>")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 NASTY = "</script><script>alert(1)</script>'\" & ü"
+
+GLOBAL = StreamSettings(identity="global")  # one id is one object in both cameras
 
 
 def collected(frames, **options) -> TimelineSink:
@@ -58,9 +61,8 @@ def written(tmp_path_factory):
         "track 2": (TruthSpan(START, None),),
     }
     write_truth(Truth(spans, "toy"), folder / "truth.json")
-    outcome = replay_to_folder(
-        folder / "drive", tiny_bundle(), folder / "out", ReplayOptions(), Wanted(truth=folder / "truth.json")
-    )
+    options, wanted = ReplayOptions(stream=GLOBAL), Wanted(truth=folder / "truth.json")
+    outcome = replay_to_folder(folder / "drive", tiny_bundle(), folder / "out", options, wanted)
     return outcome.files[0]
 
 
@@ -121,11 +123,6 @@ def test_with_too_many_tracks_the_dull_ones_go_and_warned_ones_stay():
     text = report_html(ReportInput("many", "", NAMES, sink, "pool"))
     assert text.count("class='card track'") == MOST_CARDS
     assert f"{MOST_TRACKS - MOST_CARDS + 50} further tracks" in text
-
-
-def test_ids_of_one_camera_stay_apart_where_the_user_says_so():
-    sink = collected([frame(0, ["7"])], scope="camera")
-    assert list(sink.tracks) == ["left 7"]
 
 
 @pytest.mark.parametrize("cameras", [("left", "right"), ("left", "middle", "right")])

@@ -11,6 +11,7 @@ from lla_fusion_ros.bags.topics import find_cameras
 from lla_fusion_ros.replay.replay import ReplayOptions, replay
 from lla_fusion_ros.report.scoring import SINGLE_FRAME, ScoreSink
 from lla_fusion_ros.report.truth import Truth, TruthSpan
+from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.metrics import accuracy, ece, nll
 from lla_fusion_ros.types.settings import FusionSettings
@@ -23,6 +24,7 @@ TRUTH = Truth(
         "track 2": (TruthSpan(START, None),),
     }
 )
+GLOBAL = ReplayOptions(stream=StreamSettings(identity="global"))  # one id is one object in both cameras
 
 
 class Kept:
@@ -44,7 +46,7 @@ def scored(tmp_path_factory):
     sink = ScoreSink(TRUTH, bundle, FusionSettings(), ["last", "vote", "mean_pmf"])
     kept = Kept()
     with Bag(path) as bag:
-        replay(bag, find_cameras(bag.summary), bundle, ReplayOptions(), [kept, sink])
+        replay(bag, find_cameras(bag.summary), bundle, GLOBAL, [kept, sink])
     return sink.scores(), np.array(kept.pmf), np.array(kept.label)
 
 

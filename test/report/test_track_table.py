@@ -10,8 +10,8 @@ from support.fused_frames import frame
 NAMES = ("stop", "yield", "bend")
 
 
-def table_of(frames, scope: str = "global") -> TrackTable:
-    table = TrackTable(NAMES, scope)
+def table_of(frames) -> TrackTable:
+    table = TrackTable(NAMES)
     for fused in frames:
         table.take(fused.frame.header.stamp, fused)
     return table
@@ -28,7 +28,6 @@ def test_a_warning_is_told_from_its_first_view_to_its_last():
     assert track["class"] == "stop" and track["views"] == {"left": 8}
 
 
-def test_ids_of_each_camera_are_kept_apart_where_the_user_says_so():
+def test_views_of_one_object_by_several_cameras_are_one_record():
     frames = [frame(0, ["7"], camera="left"), frame(0, ["7"], camera="right")]
     assert [track["views"] for track in table_of(frames).tracks()] == [{"left": 1, "right": 1}]
-    assert [track["views"] for track in table_of(frames, "camera").tracks()] == [{"left": 1}, {"right": 1}]

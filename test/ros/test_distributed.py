@@ -33,7 +33,7 @@ def models(tmp_path) -> tuple[str, str]:
 
 def test_distributed_equals_one_process_and_foreign_views_are_refused(ros_graph, ros_process, models):
     ours, theirs = models
-    both = {"model": ours, "cameras": ["left", "right"], "image_transport": "raw"}
+    both = {"model": ours, "cameras": ["left", "right"], "identity": "global", "image_transport": "raw"}
     # the one-process node lives in a namespace of its own and hears the same cameras
     inputs = {
         f"{camera}/{topic}": f"/{camera}/{topic}"
@@ -47,7 +47,7 @@ def test_distributed_equals_one_process_and_foreign_views_are_refused(ros_graph,
         ),
     ]
     for camera in ("left", "right"):
-        params = {"model": ours, "cameras": [camera], "image_transport": "raw"}
+        params = {"model": ours, "cameras": [camera], "identity": "global", "image_transport": "raw"}
         remap = {"__node": f"classifier_{camera}"}
         processes.append(ros_process(f"{PREFIX}crop_classifier", params=params, remap=remap, name=camera))
     node = ros_graph.node("observer")

@@ -17,13 +17,12 @@ from std_srvs.srv import Trigger
 from vision_msgs.msg import Detection2DArray, LabelInfo
 
 from lla_fusion_ros.bundle import save_bundle
-from lla_fusion_ros.engine.engine import FusionEngine, Observation
-from lla_fusion_ros.images.crops import Pixels, cut_crops
 from lla_fusion_ros.messages.detections import parse_detections
-from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.ros.perception import PerceptionNode
+from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError, LlaFusionError
 from support.camera import SECOND, START, CameraOnGraph, counted, pmf_of, stamp_of
+from support.reference import reference
 from support.ros import LATCHED
 from support.tiny_bundle import tiny_bundle
 
@@ -53,7 +52,7 @@ def make_node(ros_graph, model):
     nodes = []
 
     def make(**parameters) -> PerceptionNode:
-        values = {"model": model, "cameras": ["left", "right"], **parameters}
+        values = {"model": model, "cameras": ["left", "right"], "identity": "global", **parameters}
         overrides = [Parameter(name, value=value) for name, value in values.items()]
         node = ros_graph.add(PerceptionNode(parameter_overrides=overrides))
         nodes.append(node)
@@ -76,16 +75,6 @@ def connect(graph, listener, camera, topic="/fused_classes"):
     graph.wait_for_subscribers(camera.detections)
     graph.wait_for_publishers(listener, topic)
     return received
-
-
-def reference(bundle, frames):
-    """What the core gives for the same frames, without any message."""
-    classifier, engine = Classifier(bundle, "cpu", "auto"), FusionEngine(bundle)
-    result = []
-    for camera, stamp, image, ids, boxes in frames:
-        crops = cut_crops(Pixels(image, "rgb"), boxes, bundle.input_size, bundle.crop_margin)
-        result.append(engine.update(Observation(camera, stamp, ids, classifier(crops))))
-    return result
 
 
 def test_stock_subscribers_read_the_numbers_of_the_core_and_late_ones_get_labels(
@@ -262,7 +251,7 @@ def test_parameters_describe_themselves_and_bad_changes_are_refused_with_a_reaso
     for name, value, says in (
         ("fuser", "no_such_fuser", "no_such_fuser"),
         ("window", 0, "window"),
-        ("track_id_scope", "planet", "planet"),
+        ("identity", "planet", "planet"),
         ("clock_jump", 0.2, "clock_jump"),
         ("model", "other.safetensors", "cannot change"),
         ("device", "cuda", "cannot change"),
@@ -439,8 +428,21 @@ def test_a_node_that_cannot_work_refuses_to_start_with_a_sentence(make_node, par
         ({"image_transport": "pigeon"}, "pigeon"),
         ({"fusor": "wls"}, "no parameter 'fusor', did you mean 'fuser'?"),
         ({"left.time_ofset": 0.1}, "did you mean 'left.time_offset'?"),
+        ({"left.box_frame": "letterbox"}, "camera left: .* set 'box_size' to the width and height"),
+        ({"left.box_frame": "stretch", "left.box_size": [640]}, "camera left: setting 'box_size' is .640,."),
+        ({"left.box_size": "large"}, "camera left: setting 'box_size' is 'large'"),
+        ({"left.image_topic": "a b"}, "camera left: .*topic name"),
     ],
 )
 def test_a_bad_parameter_is_refused_at_start_with_its_name(make_node, parameters, says):
     with pytest.raises(InputError, match=says):
         make_node(**parameters)
+
+
+def test_the_name_that_identity_had_is_still_understood(make_node, ros_graph, model):
+    given = {"model": model, "cameras": ["left"], "track_id_scope": "camera"}
+    overrides = [Parameter(name, value=value) for name, value in given.items()]
+    node = ros_graph.add(PerceptionNode(parameter_overrides=overrides))
+    assert node.parameters.of(StreamSettings).identity == "camera"
+    both = make_node(identity="auto", track_id_scope="camera")
+    assert both.parameters.of(StreamSettings).identity == "auto"  # today's name counts more

@@ -27,7 +27,7 @@ def test_two_cameras_fused_beat_each_alone_and_warnings_are_right(ros_graph, ros
     frames = short_drive()
     ros_process(
         "lla_fusion_ros.ros perception",
-        params={"model": "signworld", "cameras": ["left", "right"], "device": "cpu"},
+        params={"model": "signworld", "cameras": ["left", "right"], "identity": "global", "device": "cpu"},
         name="perception",
     )
     node = ros_graph.node("vehicle")

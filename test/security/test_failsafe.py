@@ -165,7 +165,7 @@ def test_an_object_that_changes_for_all_cameras_still_starts_again(world, model)
         shown = first if step < 6 else second
         for camera, offset in (("front", 0.0), ("left", 0.02)):
             result = seen(engine, shown, step, camera, seconds=0.1 * step + offset)
-            begun |= {key.id for key in result.restarted}
+            begun |= {key for key in result.restarted}
     assert len(begun) > 0.9 * 20
     assert (result.pmf.argmax(axis=1) == 4).mean() > 0.9
 

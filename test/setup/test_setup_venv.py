@@ -126,28 +126,35 @@ def test_only_steps_from_the_first_changed_input_on_are_repeated(script, project
     monkeypatch.setattr(script, "check_machine", lambda builds: None)
     monkeypatch.setattr(script, "make_venv", lambda on_ros: done.append("venv"))
     monkeypatch.setattr(script, "install_wheels", lambda progress: done.append("packages"))
-    monkeypatch.setattr(script, "build_vision_msgs", lambda *arguments: done.append("vision_msgs"))
+    monkeypatch.setattr(script, "build_interfaces", lambda source, *rest: done.append(source.name))
     monkeypatch.setattr(script, "check_imports", lambda progress: done.append("check"))
     monkeypatch.delenv("ROS_DISTRO", raising=False)
     for name, path in {
         "WHEELS": "tools/setup_ros_wheels.txt",
-        "INTERFACES": "interfaces/vision_msgs",
+        "INTERFACES": "interfaces",
     }.items():
         monkeypatch.setattr(script, name, project / path)
     script.set_up()
-    assert done == ["venv", "packages", "vision_msgs", "check"]
+    detectors = ["yolo_msgs", "tier4_perception_msgs"]
+    assert done == ["venv", "packages", "vision_msgs", *detectors, "check"]
+    done.clear()
     script.set_up()
-    assert len(done) == 4, "a second run has nothing to do"
+    assert not done, "a second run has nothing to do"
+    (project / "interfaces/yolo_msgs/msg/Point2D.msg").write_text("float64 x\n")
+    script.set_up()
+    assert done == [*detectors, "check"]
+    done.clear()
     (project / "interfaces/vision_msgs/msg/Point2D.msg").write_text("float64 x\n")
     script.set_up()
-    assert done[4:] == ["vision_msgs", "check"]
+    assert done == ["vision_msgs", *detectors, "check"]
+    done.clear()
     (project / "tools/setup_ros_wheels.txt").write_text("ros-jazzy-rclpy\n")
     script.set_up()
-    assert done[6:] == ["packages", "vision_msgs", "check"]
+    assert done == ["packages", "vision_msgs", *detectors, "check"]
 
 
 def test_cmake_files_of_the_wheels_are_pointed_to_this_environment(script, project):
-    from setup_vision_msgs import point_cmake_files_to
+    from setup_interfaces import point_cmake_files_to
 
     venv = project / ".venv"
     (venv / "bin").mkdir(parents=True)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from lla_fusion_ros.engine.engine import FusionEngine, Observation
-from lla_fusion_ros.engine.tracks import TrackKey
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.cdr import CdrReader, Header
 from lla_fusion_ros.messages.status import ERROR, OK, Status, parse_diagnostics
@@ -40,7 +39,7 @@ def warned(fused: FusedFrame) -> FusedFrame:
     """The same with the second track called out of distribution, and a third that was and no longer is."""
     raised = np.array([[False] * len(REASONS), [reason == OUT_OF_DISTRIBUTION for reason in REASONS]])
     verdicts = replace(fused.result.verdicts, level=np.array([OK, ERROR]), raised=raised)
-    return FusedFrame(fused.frame, replace(fused.result, verdicts=verdicts, cleared=(TrackKey("9"),)))
+    return FusedFrame(fused.frame, replace(fused.result, verdicts=verdicts, cleared=("9",)))
 
 
 def statuses(fused: FusedFrame, bundle) -> tuple[Status, ...]:

@@ -17,12 +17,13 @@ from lla_fusion_ros.stream.frame_messages import bundle_message, fused_messages,
 from lla_fusion_ros.stream.guard import Guard
 from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.stream.received import HASH_PREFIX
-from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.tally import Tally
 from support.tiny_bundle import tiny_bundle
 
 SECOND = 1_000_000_000
 START = 1000 * SECOND
+GLOBAL = StreamSettings(identity="global")  # one id is one object in both cameras
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def bundle():
 
 @pytest.fixture
 def perception(bundle):
-    return Perception(bundle, Classifier(bundle, "cpu"), ["left", "right"])
+    return Perception(bundle, Classifier(bundle, "cpu"), ["left", "right"], GLOBAL)
 
 
 def scene(seed: int) -> np.ndarray:
@@ -74,7 +75,7 @@ def test_waiting_frames_of_all_cameras_go_through_the_networks_in_one_call(bundl
             calls.append(len(crops))
             return super().__call__(crops)
 
-    perception = Perception(bundle, Counting(bundle, "cpu"), ["left", "right"])
+    perception = Perception(bundle, Counting(bundle, "cpu"), ["left", "right"], GLOBAL)
     for step in range(3):
         for camera in ("left", "right"):
             send(perception, camera, START + step * SECOND // 10, seed=step)
@@ -84,8 +85,8 @@ def test_waiting_frames_of_all_cameras_go_through_the_networks_in_one_call(bundl
 
 
 def test_batched_and_single_frames_give_the_same_numbers(bundle):
-    together = Perception(bundle, Classifier(bundle, "cpu"), ["left"])
-    one_by_one = Perception(bundle, Classifier(bundle, "cpu"), ["left"])
+    together = Perception(bundle, Classifier(bundle, "cpu"), ["left"], GLOBAL)
+    one_by_one = Perception(bundle, Classifier(bundle, "cpu"), ["left"], GLOBAL)
     singles = []
     for step in range(4):
         for perception in (together, one_by_one):
@@ -97,7 +98,7 @@ def test_batched_and_single_frames_give_the_same_numbers(bundle):
 
 def test_a_full_queue_drops_the_oldest_frame_of_that_camera_only(bundle):
     perception = Perception(
-        bundle, Classifier(bundle, "cpu"), ["left", "right"], StreamSettings(queue_depth=2)
+        bundle, Classifier(bundle, "cpu"), ["left", "right"], StreamSettings(queue_depth=2, identity="global")
     )
     send(perception, "right", START)
     for step in range(5):
@@ -144,7 +145,9 @@ def test_a_lossless_compressed_image_gives_the_same_result_as_the_raw_one(bundle
 
 @pytest.mark.parametrize(("offset", "frames"), [(0.0, 0), (-0.05, 1)])
 def test_a_time_offset_moves_the_stamps_of_the_detections(bundle, offset, frames):
-    perception = Perception(bundle, Classifier(bundle, "cpu"), ["left"], time_offsets={"left": offset})
+    perception = Perception(
+        bundle, Classifier(bundle, "cpu"), ["left"], GLOBAL, wiring={"left": CameraWiring(time_offset=offset)}
+    )
     image, boxes_later = Header(START, "left"), Header(START + SECOND // 20, "left")
     perception.offer("left", "image", write_image(image, scene(0), "rgb8"))
     perception.offer("left", "detections", write_detections(boxes_later, ("a", "b"), TWO_BOXES))
@@ -154,7 +157,9 @@ def test_a_time_offset_moves_the_stamps_of_the_detections(bundle, offset, frames
 
 
 def test_of_more_detections_than_allowed_the_largest_are_used_and_the_others_counted(bundle):
-    perception = Perception(bundle, Classifier(bundle, "cpu"), ["left"], StreamSettings(max_detections=3))
+    perception = Perception(
+        bundle, Classifier(bundle, "cpu"), ["left"], StreamSettings(max_detections=3, identity="global")
+    )
     sides = (8, 16, 9, 20, np.nan, 1e9, 12, 10)  # neither that of no number nor the absurd one takes a place
     send(perception, ids=tuple("abcdefgh"), bbox=boxes(*[(30, 30, side, side) for side in sides]))
     assert perception.step()[0].result.ids == ("b", "d", "g")
@@ -174,7 +179,9 @@ def offer(perception, camera, image_stamps, detection_stamps, now):
 
 def run_camera(bundle, rate, frames, delay=0.0, stamped=0.0, **settings):
     """Frames of a camera whose detections come `delay` later, with `stamped` added to their stamps."""
-    perception = Perception(bundle, Classifier(bundle, "cpu"), ["left"], StreamSettings(**settings))
+    perception = Perception(
+        bundle, Classifier(bundle, "cpu"), ["left"], StreamSettings(identity="global", **settings)
+    )
     period, late = round(SECOND / rate), round(delay * rate)
     fused = []
     for step in range(frames + late):
@@ -238,7 +245,7 @@ def test_published_distributions_list_all_classes_surest_first_and_sum_to_one(bu
 
 def over_the_wire(bundle, frames, info=None, info_first=True):
     """The fused frames that a fusion node makes of the messages of a classifier node."""
-    fusion = Perception(bundle, None, ["left", "right"])
+    fusion = Perception(bundle, None, ["left", "right"], GLOBAL)
     info = info or bundle_message("left", bundle, START).data
     if info_first:
         fusion.offer("left", "views/info", info)
@@ -294,7 +301,7 @@ def test_embeddings_with_nan_or_of_another_width_are_refused(bundle, perception)
     ],
 )
 def test_bytes_that_are_no_message_are_counted_whatever_the_topic(bundle, takes_images, topics):
-    perception = Perception(bundle, Classifier(bundle, "cpu") if takes_images else None, ["left"])
+    perception = Perception(bundle, Classifier(bundle, "cpu") if takes_images else None, ["left"], GLOBAL)
     for topic in topics:
         assert not perception.offer("left", topic, b"\x00\x01\x00\x00 no message")
     assert perception.tally.of("left") == {"dropped_bad_message": 3}
@@ -315,7 +322,9 @@ def test_a_frame_that_raises_costs_only_itself_and_is_told(bundle):
     told = []
     tally = Tally()
     guard = Guard(tally, told.append)
-    perception = Perception(bundle, Classifier(bundle, "cpu"), ["left", "right"], tally=tally, guard=guard)
+    perception = Perception(
+        bundle, Classifier(bundle, "cpu"), ["left", "right"], GLOBAL, tally=tally, guard=guard
+    )
     cut, update = perception.classify._prepare, perception.engine.update
 
     def prepare(frame):
@@ -358,7 +367,7 @@ def test_a_frame_that_cannot_be_published_costs_only_itself_and_is_told(bundle, 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_threads_change_nothing_but_who_works(bundle, workers):
-    roomy = StreamSettings(queue_depth=100)
+    roomy = StreamSettings(queue_depth=100, identity="global")
     alone = Perception(bundle, Classifier(bundle, "cpu"), ["left"], roomy)
     together = Perception(bundle, Classifier(bundle, "cpu"), ["left"], roomy, workers=workers)
     one_by_one = []

@@ -6,7 +6,6 @@ import numpy as np
 from replay.scenes import START
 
 from lla_fusion_ros.engine.engine import FrameResult
-from lla_fusion_ros.engine.tracks import TrackKey
 from lla_fusion_ros.images.crops import Pixels
 from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
@@ -43,5 +42,5 @@ def frame(
         raised,
         {},
     )
-    result = FrameResult(np.arange(n), tuple(ids), pmf, verdicts, (), (TrackKey("none"),), (), {}, False, ())
+    result = FrameResult(np.arange(n), tuple(ids), pmf, verdicts, (), ("none",), (), {}, False, ())
     return FusedFrame(scene, result)

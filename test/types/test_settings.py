@@ -19,7 +19,6 @@ from lla_fusion_ros.types.settings import FusionSettings
         ("idle_timeout", -1.0),
         ("idle_timeout", float("nan")),
         ("max_age", "long"),
-        ("track_id_scope", "world"),
         ("ood_false_alarm", 0.9),
         ("warnings", 1),
     ],

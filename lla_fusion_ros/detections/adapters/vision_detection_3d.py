@@ -35,4 +35,4 @@ def convert(message: Message) -> FrameDetections3D:
     )
 
 
-ADAPTER = Adapter(("vision_msgs/Detection3DArray",), (FIELDS,), convert)
+ADAPTER = Adapter(("vision_msgs/Detection3DArray",), (FIELDS,), convert, in_space=True)

@@ -72,8 +72,13 @@ def make_bag(
     class_names: tuple[str, ...],
     encoding: Encoding = "png",
     overwrite: bool = False,
+    with_ids: bool = True,
 ) -> MadeBag:
-    """Write `folder` (a bag) and `folder.truth.json`; after Ctrl-C both hold what was made so far."""
+    """Write `folder` (a bag) and `folder.truth.json`; after Ctrl-C both hold what was made so far.
+
+    Args:
+        with_ids: whether the boxes in the bag have their ids, as those of a tracker.
+    """
     check_place(folder, overwrite)
     truth_path = truth_beside(folder)
     spans: dict[str, list[TruthSpan]] = {}
@@ -83,7 +88,7 @@ def make_bag(
     with BagWriter(folder, about={"data_set": data_set}, overwrite=overwrite) as writer:
         try:
             for frame in frames:
-                _write_frame(writer, frame, encoding)
+                _write_frame(writer, frame, encoding, with_ids)
                 _extend(spans, frame)
                 cameras[frame.camera] = None
                 first = first or frame.stamp
@@ -113,7 +118,7 @@ def check_place(folder: Path, overwrite: bool) -> None:
             raise BagError(f"'{path}' exists already: give another place or --overwrite")
 
 
-def _write_frame(writer: BagWriter, frame: SceneFrame, encoding: Encoding) -> None:
+def _write_frame(writer: BagWriter, frame: SceneFrame, encoding: Encoding, with_ids: bool) -> None:
     header = Header(frame.stamp, f"{frame.camera}_optical_frame")
     bgr = cv2.cvtColor(frame.image, cv2.COLOR_RGB2BGR)
     if encoding == "raw":
@@ -130,7 +135,8 @@ def _write_frame(writer: BagWriter, frame: SceneFrame, encoding: Encoding) -> No
     boxes[:, [0, 1, 3, 4]] = frame.boxes
     detections = "/" + contract.detections_topic(frame.camera)
     writer.add(detections, contract.DETECTIONS)
-    writer.write(detections, frame.stamp, write_detections(header, frame.ids, boxes))
+    ids = frame.ids if with_ids else ("",) * len(frame.ids)
+    writer.write(detections, frame.stamp, write_detections(header, ids, boxes))
 
 
 def _extend(spans: dict[str, list[TruthSpan]], frame: SceneFrame) -> None:

@@ -1,4 +1,4 @@
-"""Builds interfaces/vision_msgs against the ROS wheels of a virtual environment and installs it there."""
+"""Builds a package of interfaces/ against the ROS wheels of a virtual environment and installs it there."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ BUILD_MACHINE_NUMPY = re.compile(
 )
 
 
-def build_vision_msgs(source: Path, venv: Path, progress: Progress) -> None:
+def build_interfaces(source: Path, venv: Path, progress: Progress) -> None:
     """Configure, build and install; a build folder left by a killed run is continued."""
     point_cmake_files_to(venv)
-    build = venv / "build" / "vision_msgs"
+    build = venv / "build" / source.name
     env = clean_environment()
     env["AMENT_PREFIX_PATH"] = str(venv)
     env["PATH"] = f"{venv / 'bin'}{os.pathsep}{env.get('PATH', '')}"
@@ -35,7 +35,7 @@ def build_vision_msgs(source: Path, venv: Path, progress: Progress) -> None:
         "-DBUILD_TESTING=OFF",
         "-DCMAKE_BUILD_TYPE=Release",
     ]
-    failure = "vision_msgs did not build; `make clean` and try again, and report the log if it stays"
+    failure = f"{source.name} did not build; `make clean` and try again, and report the log if it stays"
     progress.run(configure, env, failure)
     progress.run(["cmake", "--build", build, "--parallel", str(os.cpu_count() or 1)], env, failure)
     progress.run(["cmake", "--install", build], env, failure)
