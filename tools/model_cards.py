@@ -14,7 +14,7 @@ MODELS = Path(__file__).resolve().parents[1] / "models"
 
 
 def card(results: Results, name: str) -> str:
-    """Facts, scores and the commands of one bundle."""
+    """Facts and scores of one bundle; the commands that made it are in the file."""
     from result_tables import markdown, short
 
     from lla_fusion_ros.bundle import load_bundle  # torch: only where a card is made
@@ -45,9 +45,6 @@ def card(results: Results, name: str) -> str:
         markdown(["", ""], _facts(bundle, path.stat().st_size))
         + f"\nThe {record['tracks']} test tracks, default fuser:\n\n"
         + markdown(header, rows)
-        + "\nMade by\n\n```sh\n"
-        + "\n".join(bundle.meta.training["commands"])
-        + "\n```\n"
     )
 
 
