@@ -82,7 +82,7 @@ def describe_bag(path: Path | str) -> BagDescription:
         seen = Counter(name for each in first for name in each.ids)
         shared = sum(count > 1 for count in seen.values())
         notes = [*bag.notes, *(each.trouble for each in looked if each.trouble)]
-        if shared:
+        if shared and any(each.of_camera for each in first):
             notes.append(
                 f"{shared} ids are used by several cameras: where an id is one object in all of them, set "
                 "identity to global"
@@ -115,6 +115,7 @@ class _Looked:
 
     Attributes:
         ids: that the messages give.
+        of_camera: an id is an object of this camera.
         trouble: what would be fused wrongly.
     """
 
@@ -141,6 +142,7 @@ class _Looked:
         self.ids.discard("")
         self.trouble = identity.troubles().get(camera.name, "")
         chosen = identity.chosen.get(camera.name)
+        self.of_camera = chosen is not None and chosen.scope == "camera"
         kind = "views" if isinstance(camera, ViewTopics) else "images"
         self.about = CameraDescription(
             camera.name,

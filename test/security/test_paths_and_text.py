@@ -21,6 +21,7 @@ from lla_fusion_ros.messages.detections import write_detections
 from lla_fusion_ros.messages.images import write_image
 from lla_fusion_ros.replay.output_folder import Wanted, replay_to_folder
 from lla_fusion_ros.replay.replay import ReplayOptions
+from lla_fusion_ros.stream.stream_settings import StreamSettings
 from support.tiny_bundle import tiny_bundle
 
 START = 1_000_000_000_000
@@ -103,7 +104,7 @@ def outcome(tmp_path_factory):
         folder / "in" / "bag",
         hostile_bundle(),
         folder / "work" / "out",
-        ReplayOptions(),
+        ReplayOptions(stream=StreamSettings(identity="global")),
         Wanted(title=SCRIPT),
     )
     return folder, done
