@@ -1,4 +1,4 @@
-"""Hears one camera on the graph for a while: rates, stamps, ids, boxes, and what keeps it from being fused."""
+"""Hears one camera on the graph: rates, stamps, ids, boxes, and what keeps it from being fused."""
 
 from __future__ import annotations
 
