@@ -8,11 +8,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import CameraTopics, ViewTopics, find_cameras
 from lla_fusion_ros.detections.frame import FrameDetections
 from lla_fusion_ros.detections.registry import adapter_for
 from lla_fusion_ros.messages.contract import DETECTIONS
+from lla_fusion_ros.messages.images import parse_compressed_image, parse_image
 from lla_fusion_ros.stream.identity import Identity
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError
@@ -79,7 +82,7 @@ def describe_bag(path: Path | str) -> BagDescription:
         seen = Counter(name for each in first for name in each.ids)
         shared = sum(count > 1 for count in seen.values())
         notes = [*bag.notes, *(each.trouble for each in looked if each.trouble)]
-        if shared:
+        if shared and any(each.of_camera for each in first):
             notes.append(
                 f"{shared} ids are used by several cameras: where an id is one object in all of them, set "
                 "identity to global"
@@ -100,11 +103,11 @@ def describe_bag(path: Path | str) -> BagDescription:
 
 def why_nothing_can_be_fused(bag: Bag, cameras: Sequence[CameraTopics] | Sequence[ViewTopics]) -> str | None:
     """None at the first object; else what keeps the detections from being fused."""
-    types = {_boxes_topic(each): _type(each) for each in cameras}
-    for message in bag.messages(types):
-        if len(_read(types[message.topic], message.data) or ()):
+    topics = {_boxes_topic(each): each for each in cameras}
+    for message in bag.messages(topics):
+        if _read(topics[message.topic], message.data):
             return None
-    return f"{', '.join(types)} lists no object"
+    return f"{', '.join(topics)} lists no object"
 
 
 class _Looked:
@@ -112,6 +115,7 @@ class _Looked:
 
     Attributes:
         ids: that the messages give.
+        of_camera: an id is an object of this camera.
         trouble: what would be fused wrongly.
     """
 
@@ -121,7 +125,7 @@ class _Looked:
         objects: set[str] = set()
         frames = detections = without_id = 0
         for message in bag.messages([_boxes_topic(camera)]):
-            found = _read(_type(camera), message.data)
+            found = _read(camera, message.data)
             if found is None:
                 continue
             frames += 1
@@ -130,20 +134,20 @@ class _Looked:
             without_id += sum(not name for name in own)
             if isinstance(camera, ViewTopics):  # the views name objects already
                 objects.update(own)
+            elif camera.crops:
+                objects.update(identity.name_crops(camera.name, f"{message.type}, crops", own)[1])
             else:
                 objects.update(identity.name(camera.name, found.header.stamp, camera.type, found, None)[1])
             self.ids.update(own)
         self.ids.discard("")
         self.trouble = identity.troubles().get(camera.name, "")
         chosen = identity.chosen.get(camera.name)
-        if isinstance(camera, ViewTopics):
-            kind, topics = "views", (camera.views, camera.embeddings)
-        else:
-            kind, topics = "images", (camera.image, camera.detections)
+        self.of_camera = chosen is not None and chosen.scope == "camera"
+        kind = "views" if isinstance(camera, ViewTopics) else "images"
         self.about = CameraDescription(
             camera.name,
             kind,
-            topics,
+            _topics(camera),
             frames,
             detections,
             without_id,
@@ -152,18 +156,24 @@ class _Looked:
         )
 
 
+def _topics(camera: CameraTopics | ViewTopics) -> tuple[str, ...]:
+    if isinstance(camera, ViewTopics):
+        return camera.views, camera.embeddings
+    return (camera.image,) if camera.crops else (camera.image, camera.detections)
+
+
 def _boxes_topic(camera: CameraTopics | ViewTopics) -> str:
-    return camera.views if isinstance(camera, ViewTopics) else camera.detections
+    return camera.views if isinstance(camera, ViewTopics) else camera.detections or camera.image
 
 
-def _type(camera: CameraTopics | ViewTopics) -> str:
-    return DETECTIONS if isinstance(camera, ViewTopics) else camera.type
-
-
-def _read(type_name: str, data: bytes) -> FrameDetections | None:
-    adapter = adapter_for(type_name)
-    assert adapter is not None
+def _read(camera: CameraTopics | ViewTopics, data: bytes) -> FrameDetections | None:
+    """The detections in a message, or the one that a crop is; None where it is damaged."""
     try:
+        if isinstance(camera, CameraTopics) and camera.crops:
+            header = (parse_compressed_image if camera.compressed else parse_image)(data).header
+            return FrameDetections(header, np.zeros((1, 5)), (header.frame_id,), None, "camera")
+        adapter = adapter_for(DETECTIONS if isinstance(camera, ViewTopics) else camera.type)
+        assert adapter is not None
         found = adapter.read(data)
     except InputError:
         return None

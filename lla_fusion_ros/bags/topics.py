@@ -11,19 +11,28 @@ from lla_fusion_ros.messages.contract import COMPRESSED_IMAGE, DETECTIONS, IMAGE
 from lla_fusion_ros.types.errors import BagError, InputError
 
 EMBEDDINGS_SUFFIX = "/embeddings"
+CROPS_SUFFIX = "/crops"
 # Topics of the right types that are results, never inputs.
 _OUTPUTS = ("/annotated", "/fused_classes", EMBEDDINGS_SUFFIX)
 
 
 @dataclass(frozen=True, slots=True)
 class CameraTopics:
-    """A camera in a bag: its images, the boxes in them and the message type of these."""
+    """A camera in a bag: its images, the boxes in them and the message type of these.
+
+    Where objects were recorded cut out, `image` is the topic of crops and there are no detections.
+    """
 
     name: str
     image: str
     detections: str
     compressed: bool
     type: str = DETECTIONS
+
+    @property
+    def crops(self) -> bool:
+        """Whether its images are crops of single objects."""
+        return not self.detections
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +57,8 @@ def find_cameras(summary: Summary) -> Wiring:
     """Pair every topic of detections with the images of the nearest namespace."""
     filled = [topic for topic in summary.topics if topic.count]
     images = [topic for topic in filled if topic.type in (IMAGE, COMPRESSED_IMAGE) and not _is_output(topic)]
+    crops = [topic for topic in images if _stream(topic).endswith(CROPS_SUFFIX)]
+    images = [topic for topic in images if topic not in crops]
     arrays = [topic for topic in filled if _readable(topic.type)]
     embeddings = {topic.name for topic in filled if topic.name.endswith(EMBEDDINGS_SUFFIX)}
     missing = []
@@ -71,6 +82,11 @@ def find_cameras(summary: Summary) -> Wiring:
             image = _preferred(nearest)
             name = _unique(_shared_name(topic, image), topic, cameras)
             cameras.append(_camera(name, image, topic))
+    for stream in dict.fromkeys(map(_stream, crops)):
+        topic = _preferred([each for each in crops if _stream(each) == stream])
+        if _parent(stream) not in {camera.name for camera in cameras}:
+            compressed = topic.type == COMPRESSED_IMAGE
+            cameras.append(CameraTopics(_parent(stream), topic.name, "", compressed))
     if not cameras and not views:
         missing += _reasons(images, detections)
     return Wiring(tuple(cameras), tuple(views), tuple(missing))

@@ -79,9 +79,12 @@ def _graph_lines(found: Any) -> list[str]:
         lines += [
             f"camera    {camera.name}",
             f"  image       {camera.image}, {camera.image_rate:.1f} Hz{size}, {camera.image_qos}",
-            f"  detections  {camera.detections}, {camera.detections_rate:.1f} Hz, {camera.objects} boxes, "
-            f"{camera.type}, {camera.detections_qos}",
         ]
+        if camera.detections:
+            lines.append(
+                f"  detections  {camera.detections}, {camera.detections_rate:.1f} Hz, "
+                f"{camera.objects} boxes, {camera.type}, {camera.detections_qos}"
+            )
         if camera.offset is not None:
             lines.append(f"  stamps      detections {camera.offset:+.4f} s from the images'")
         if camera.chosen:

@@ -62,8 +62,10 @@ def bag_views(
             inputs[camera.views] = camera.name, "views"
             inputs[camera.embeddings] = camera.name, "views/embeddings"
         else:
-            inputs[camera.image] = camera.name, "image/compressed" if camera.compressed else "image"
-            inputs[camera.detections] = camera.name, "detections"
+            images = "crops" if camera.crops else "image"
+            inputs[camera.image] = camera.name, f"{images}/compressed" if camera.compressed else images
+            if not camera.crops:
+                inputs[camera.detections] = camera.name, "detections"
     if isinstance(perception.queue, ViewQueue):
         _learn_bundles(bag, cameras, perception.queue, bundle)
     for message in bag.messages(inputs, start):

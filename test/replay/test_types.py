@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 import pytest
 from detections.samples import SAMPLES, filled, store, write
@@ -10,10 +11,11 @@ from rosbags.rosbag2 import StoragePlugin, Writer
 from lla_fusion_ros.bags.describe import describe_bag
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import find_cameras, name_cameras
+from lla_fusion_ros.bags.writer import BagWriter
 from lla_fusion_ros.detections import adapter_for
 from lla_fusion_ros.messages.cdr import Header
-from lla_fusion_ros.messages.contract import IMAGE
-from lla_fusion_ros.messages.images import write_image
+from lla_fusion_ros.messages.contract import COMPRESSED_IMAGE, IMAGE
+from lla_fusion_ros.messages.images import write_compressed_image, write_image
 from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.replay.replay import ReplayOptions, replay
 from lla_fusion_ros.stream.perception import Perception
@@ -95,3 +97,29 @@ def test_a_camera_that_the_bag_has_not_cannot_be_wired(tmp_path):
         pytest.raises(BagError, match="no camera 'front'; it has left, right"),
     ):
         replay(bag, find_cameras(bag.summary), tiny_bundle(), options, [])
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_bag_of_crops_is_fused_without_images_and_boxes(tmp_path, compressed):
+    random, kept = np.random.default_rng(0), Kept()
+    suffix, kind = ("/compressed", COMPRESSED_IMAGE) if compressed else ("", IMAGE)
+    with BagWriter(tmp_path / "crops") as writer:
+        writer.add(f"/left/crops{suffix}", kind)
+        for frame in range(3):
+            for track in ("a", "b"):
+                header = Header(1000 * SECOND + frame * SECOND // 10, track)
+                picture = random.integers(0, 255, (20, 30, 3), np.uint8)
+                png = cv2.imencode(".png", picture)[1].tobytes()
+                data = (
+                    write_compressed_image(header, png, "png")
+                    if compressed
+                    else write_image(header, picture, "bgr8")
+                )
+                writer.write(f"/left/crops{suffix}", header.stamp, data)
+    description = describe_bag(tmp_path / "crops")
+    assert description.can_be_fused and not description.missing
+    assert description.cameras[0].chosen.startswith(f"{kind}, crops, ids of the messages")
+    with Bag(tmp_path / "crops") as bag:
+        replay(bag, find_cameras(bag.summary), tiny_bundle(), ReplayOptions(), [kept])
+    assert [fused.result.ids for fused in kept.frames] == [("left/a", "left/b")] * 3
+    assert kept.frames[-1].result.verdicts[0].views == {"left": 3}

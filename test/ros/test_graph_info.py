@@ -7,9 +7,12 @@ from threading import Event, Thread
 
 import numpy as np
 import pytest
+from sensor_msgs.msg import Image
 from std_msgs.msg import String
 
 from lla_fusion_ros.cli.main import main
+from lla_fusion_ros.messages.cdr import Header
+from lla_fusion_ros.messages.images import write_image
 from support.camera import SECOND, START, CameraOnGraph
 
 BOXES = np.array([[20.0, 20, 16, 16], [60, 40, 20, 12]])
@@ -46,18 +49,21 @@ def test_cameras_are_found_measured_and_a_launch_command_is_proposed(ros_graph, 
     node = ros_graph.node("cameras")
     front, rear = CameraOnGraph(node, "front"), CameraOnGraph(node, "rear/rgb", "png")
     node.create_publisher(String, "/other", 10)
+    crops = node.create_publisher(Image, "/gate/crops", 10)
+    publish(lambda stamp: crops.publish(write_image(Header(stamp, "7"), IMAGE, "rgb8")))
     publish(lambda stamp: front.send(stamp, IMAGE, ("1", "2"), BOXES))
     publish(lambda stamp: rear.send(stamp, IMAGE, ("", ""), BOXES))
     code, found = told(capsys)
     assert (code, found["can_be_fused"], found["missing"]) == (0, True, [])
     cameras = {camera["name"]: camera for camera in found["cameras"]}
-    assert set(cameras) == {"front", "rear/rgb"}
+    assert set(cameras) == {"front", "rear/rgb", "gate"}
+    assert (cameras["gate"]["detections"], cameras["gate"]["image"]) == ("", "/gate/crops")
     one = cameras["front"]
     assert 5 < one["image_rate"] < 25 and 5 < one["detections_rate"] < 25
     assert (one["image_size"], one["boxes"], one["offset"]) == ([80, 60], [12, 12, 70, 46], 0)
     assert one["image_qos"] == "reliable" and "ids of the messages" in one["chosen"]
     assert "ids of the built-in tracker" in cameras["rear/rgb"]["chosen"]
-    assert found["command"].endswith("fusion.launch.py model:=YOURS cameras:=front,rear/rgb")
+    assert found["command"].endswith("fusion.launch.py model:=YOURS cameras:=front,rear/rgb,gate")
     assert main(["info", "--seconds", "1"]) == 0
     text = capsys.readouterr().out
     assert "can be fused: yes" in text and "launch    ros2 launch lla_fusion_ros" in text
