@@ -73,6 +73,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="float32",
         help="of the networks; auto: as nodes and replay run them, int8 on an x86 CPU (%(default)s)",
     )
+    what.add_argument(
+        "--safety",
+        action="store_true",
+        help="also show how sure each fuser gets of sure opposite views (once and 15 times each), of one "
+        "frame 200 times, and at most",
+    )
     out = parser.add_argument_group("output")
     add_json_option(out)
     out.add_argument("--plots", metavar="DIR", help="write figures")
@@ -143,6 +149,7 @@ def _options(args: argparse.Namespace) -> Options:
         seed=args.seed,
         resamples=args.resamples,
         precision=args.precision,
+        safety=args.safety,
     )
 
 
@@ -189,4 +196,5 @@ def _document(
         "comparisons": evaluation.comparisons,
         "ood": evaluation.ood,
         "switch": evaluation.switch,
+        "safety": evaluation.safety,
     }

@@ -116,6 +116,10 @@ def bundle_lines(bundle: Bundle, size: int) -> list[str]:
         f"T_theta {meta.posterior_temperature:.3g}"
         + ("" if meta.posterior_temperature else " (Laplace term inactive in the pmf)"),
         f"default fuser     {meta.default_fuser} {_values(meta.fusers.get(meta.default_fuser, {}))}",
+        *_safety_lines(
+            meta.scores.get("default_fuser", {}).get("safety", {}).get(meta.default_fuser),
+            meta.fusers.get(meta.default_fuser, {}).get("doubt"),
+        ),
         f"other fusers      {', '.join(others) or 'none fitted'}",
         f"data              {data.get('name', 'not recorded')} {str(data.get('digest', ''))[:12]}, "
         f"split seed {data.get('split_seed')}, "
@@ -139,6 +143,22 @@ def _architecture(architecture: dict[str, Any]) -> str:
 def _values(values: dict[str, Any]) -> str:
     plain = {key: value for key, value in values.items() if isinstance(value, int | float)}
     return "(" + ", ".join(f"{key} {value:.3g}" for key, value in plain.items()) + ")" if plain else ""
+
+
+def _safety_lines(safety: dict[str, Any] | None, doubt: float | None) -> list[str]:
+    """How sure the default fuser may get, and what was measured on validation views."""
+    if not safety:
+        return []
+    objects = round(0.5 / safety["needed_doubt"] - 1)
+    seen = "is not bounded" if doubt is None else f"never falls below {doubt:.2g}"
+    lines = [
+        f"certainty         1 - p {seen}; {objects} validation objects support {safety['needed_doubt']:.2g}",
+        f"contradiction     sure opposite views: median p {safety['contradiction_median']:.2f}, above .9 in "
+        f"{safety['contradiction_high']:.1%} of {safety['pairs']} pairs",
+        f"repetition        one frame 200 times: certainty {safety['certainty_rise']:+.3f}, "
+        f"NLL {safety['nll_rise']:+.3f}",
+    ]
+    return lines + [f"not safe          {fault}" for fault in safety["faults"]]
 
 
 def _warning_lines(warnings: dict[str, Any]) -> list[str]:

@@ -50,6 +50,29 @@ def print_evaluation(document: dict[str, Any]) -> None:
         console.print(_strangers(document, length))
     if document["switch"]:
         console.print(_switches(document))
+    if document["safety"]:
+        console.print(_safety(document))
+
+
+def _safety(document: dict[str, Any]) -> Table:
+    table = Table(
+        title="sure opposite views: median p, share above .9; one frame 200 times: certainty, NLL; 1 - p",
+        title_justify="left",
+    )
+    for column in ("fuser", "regime", "median p", "p > .9", "certainty", "NLL", "1 - p", "safe"):
+        table.add_column(column, justify="left" if column in ("fuser", "regime") else "right")
+    for r in document["safety"]:
+        table.add_row(
+            r["fuser"],
+            r["regime"],
+            f"{r['contradiction_median']:.3f}",
+            f"{r['contradiction_high']:.1%}",
+            f"{r['certainty_rise']:+.3f}",
+            f"{r['nll_rise']:+.3f}",
+            f"{r['least_doubt']:.1e}",
+            "no" if r["faults"] else "yes",
+        )
+    return table
 
 
 def _fusers(document: dict[str, Any], length: int) -> Table:

@@ -28,7 +28,7 @@ NAME = "train"
 # What --quick changes, where the user does not say otherwise.
 USUAL = {"members": 5, "epochs": 20, "draws": 2, "outlier_tracks": 360}
 QUICK = {"members": 2, "epochs": 5, "draws": 1, "outlier_tracks": 60}
-QUICK_CANDIDATES = ("pool", "reliable_pool")
+QUICK_CANDIDATES = ("evidence_pool", "pool")
 STEMS = ("stride", "pool")
 EXTRA = "lab"
 HELP = "train an ensemble on a data set, fit its posterior, calibrate everything, write a bundle"

@@ -30,6 +30,11 @@ def ones_like(x: Array) -> Array:
     return x.new_ones(x.shape) if _is_tensor(x) else np.ones_like(x)
 
 
+def largest(x: Array) -> Array:
+    """Over the last axis, which stays."""
+    return x.amax(-1, keepdim=True) if _is_tensor(x) else x.max(axis=-1, keepdims=True)
+
+
 def softmax(x: Array) -> Array:
     """Over the last axis."""
     return x.softmax(-1) if _is_tensor(x) else numpy_softmax(x)

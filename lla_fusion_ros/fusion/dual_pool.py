@@ -14,17 +14,18 @@ from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.fusion.quality import (
     BY_ENTROPY,
     LARGEST_LOG_WEIGHT,
+    LARGEST_TRUST,
+    MOST_RARITY,
     QUALITY_FEATURES,
     RIDGE,
     VARIANCE_PRIOR,
     QualityFuser,
     quality_features,
 )
+from lla_fusion_ros.fusion.safety import least_lapse
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.track_views import TrackViews
 
-MOST_RARITY = 10.0  # logits that a class of standard rarity may gain or lose
-LARGEST_TRUST = 3.0  # no view speaks for a pool more than e^3 times as sure, or as unsure, as a standard one
 MOST_LAPSE = 0.5
 # The two pools can trade their corrections for rarity against each other; this keeps both near nothing.
 RARITY_RIDGE = 3e-4
@@ -171,8 +172,3 @@ class DualPool(QualityFuser):
             "tail": [-5.0, -1.0],  # logits of lapse and spread
         }
         return fuser.learn(inputs, tracks, start, values, penalty, iterations=60)
-
-
-def least_lapse(objects: int) -> float:
-    """The share of misread objects that so many well-read ones leave probable: half an object (Jeffreys)."""
-    return 0.5 / (objects + 1)

@@ -19,6 +19,8 @@ from lla_fusion_ros.types.track_views import TrackViews
 if TYPE_CHECKING:
     import torch
 
+    from lla_fusion_ros.fusion.safety import Opposed
+
 Free = Mapping[str, "torch.Tensor"]  # what a fit moves, without bounds
 
 
@@ -44,6 +46,8 @@ class LearnedFuser(SumFuser):
         values: Callable[[Free], dict[str, Any]],
         penalty: Callable[[Free], Any],
         iterations: int,
+        opposed: Opposed | None = None,
+        opposed_weight: float = 0.0,
     ) -> dict[str, Value]:
         """The values of least mean NLL over the tracks and LENGTHS, plus the penalty. Deterministic.
 
@@ -51,6 +55,8 @@ class LearnedFuser(SumFuser):
             inputs: of all views of the tracks, flat.
             start: where the free numbers begin.
             values: the fuser's values from the free numbers.
+            opposed: pairs of views that contradict each other; half the truth goes to each side, and their
+                mean loss counts `opposed_weight` times beside that of the tracks.
         """
         import torch  # only where something is fitted
 
@@ -59,6 +65,9 @@ class LearnedFuser(SumFuser):
             number.requires_grad_()
         tensors = [torch.from_numpy(array) for array in inputs]
         track, step, label = (torch.from_numpy(array) for array in scored_pairs(tracks))
+
+        if opposed is not None:
+            first, second, sides = map(torch.from_numpy, (opposed.first, opposed.second, opposed.classes))
 
         def at_pairs(field: torch.Tensor) -> torch.Tensor:
             return field.unflatten(0, (len(tracks), tracks.longest)).cumsum(1)[track, step]
@@ -69,7 +78,12 @@ class LearnedFuser(SumFuser):
             one = trial.sums(*tensors)
             state = type(one)(*[at_pairs(getattr(one, f.name)) for f in fields(one)])
             log_pmf = trial.predict(state).clip(min=1e-300).log()
-            return smoothed_nll(log_pmf, label, chance_of_an_error(len(label))) + penalty(free)
+            found = smoothed_nll(log_pmf, label, chance_of_an_error(len(label))) + penalty(free)
+            if opposed is None:
+                return found
+            pair = [getattr(one, f.name)[first] + getattr(one, f.name)[second] for f in fields(one)]
+            log_pmf = trial.predict(type(one)(*pair)).clip(min=1e-300).log()
+            return found - opposed_weight * log_pmf.gather(1, sides).mean()
 
         optimiser = torch.optim.LBFGS(
             list(free.values()),

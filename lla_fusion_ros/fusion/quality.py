@@ -20,6 +20,8 @@ QUALITY_FEATURES = ("entropy", "energy", "log_norm", "log_variance", "disagreeme
 BY_ENTROPY = tuple(-1.0 if name == "entropy" else 0.0 for name in QUALITY_FEATURES)  # weights exp(-H)
 LARGEST_LOG_WEIGHT = 20.0  # one view never counts more than e^20 or less than e^-20 of a standard one
 RIDGE = 1e-3  # on standardised coefficients: features that say the same share the weight, none explodes
+MOST_RARITY = 10.0  # logits that a class of standard rarity may gain or lose
+LARGEST_TRUST = 3.0  # no view counts as more than e^3 times as sure, or as unsure, as a standard one
 FARTHEST = 8.0  # in standard deviations: one absurd view must not steer a fit
 # Small against the data term: the variance then is the distance from the training views of the class, which
 # says far more than under the prior that calibrates single views.

@@ -102,6 +102,15 @@ class EnsemblePosterior:
         return np.ascontiguousarray(columns).reshape(self.networks, self.features, -1)
 
     @cached_property
+    def mean_whitening(self) -> np.ndarray:
+        """B with B B^T the mean over classes of A_m^-1: |B^T phi|^2 is the mean variance of a view's logits.
+
+        Without T_theta, so that it also compares views where the Laplace term is off.   [networks, D, D]
+        """
+        inverse = self.inverse_factors()  # A_m^-1 = L_m^-T L_m^-1
+        return np.linalg.cholesky(np.einsum("cmkd,cmke->cde", inverse, inverse) / self.classes)
+
+    @cached_property
     def whitened_cross(self) -> np.ndarray:
         """G_ce = L_c^-1 B_ce L_e^-T, identity for c = e.   [networks, networks, classes, D, D]"""
         assert self.cross is not None

@@ -100,7 +100,7 @@ def test_the_truth_leaves_the_other_classes_what_an_error_is_worth() -> None:
     np.testing.assert_allclose(smoothed_nll(np.log(pmf), np.array([0, 1]), 0.1), -np.mean(expected))
 
 
-@pytest.mark.parametrize("name", ["reliability", "reliable_pool", "dual_pool"])
+@pytest.mark.parametrize("name", ["reliability", "reliable_pool", "dual_pool", "evidence_pool"])
 def test_the_formula_that_is_fitted_is_the_one_that_fuses(name) -> None:
     """Tensors through the same code give the same pmf, and a gradient for every learned value."""
     posterior = make_posterior(2, CLASSES, FEATURES)

@@ -17,10 +17,10 @@ from lla_fusion_ros.lab.calibration.collect import views_of_crops
 from lla_fusion_ros.lab.calibration.fusers import (
     CANDIDATES,
     FOLDS,
-    Choice,
     choose_default,
     fit_fuser,
     fit_weight_prior,
+    safe_candidates,
     score_tracks,
 )
 from lla_fusion_ros.lab.calibration.network_calibration import (
@@ -117,7 +117,7 @@ def calibrated_bundle(
     stage(POSTERIOR, 0, 0)
     posterior, tuning = _posterior(trained, splits, views, options)
     values, weight_prior = _fuser_values(posterior, views, stage)
-    choice = _choice(posterior, views, weight_prior, values, options, stage)
+    chosen = choose_safely(posterior, views, weight_prior, values, options, stage)
     classify = _counted(_classifier(trained), WARNINGS, expected, stage)
     outside = views_of_crops(
         classify, outlier_tracks(validation, options.outliers, options.seed), seed=options.seed + 1
@@ -133,7 +133,7 @@ def calibrated_bundle(
         normalisation=trained.normalisation.as_dict(),
         prior_precision=posterior.prior_precision,
         posterior_temperature=posterior.temperature,
-        default_fuser=choice.name,
+        default_fuser=chosen[0],
         softmax_temperature=tuple(temperatures),
         weight_prior=weight_prior,
         fusers=values,
@@ -144,7 +144,7 @@ def calibrated_bundle(
     )
     bundle = make_bundle(meta, trained.members, posterior, arrays, options.half)
     classify = _counted(_classifier(trained), SCORES, expected, stage)
-    scores = _scores(bundle, splits, views, classify, tuning, choice, options)
+    scores = _scores(bundle, splits, views, classify, tuning, chosen[1], options)
     return replace(bundle, meta=replace(meta, scores=scores))
 
 
@@ -235,16 +235,19 @@ def _fuser_values(
     return values, weight_prior
 
 
-def _choice(
+def choose_safely(
     posterior: EnsemblePosterior,
     views: TrackViews,
-    weight_prior: float,
+    weight_prior: float | None,
     values: Mapping[str, Any],
     options: CalibrationOptions,
     stage: Stage,
-) -> Choice:
-    candidates = [name for name in options.candidates if name in values]
-    return choose_default(
+) -> tuple[str, dict[str, Any]]:
+    """The default fuser, by cross-validation among the safe candidates, and the record of the choice."""
+    stage(CHOICE, 0, 0)
+    offered = [name for name in options.candidates if name in values]
+    candidates, safety = safe_candidates(posterior, views, values, offered)
+    choice = choose_default(
         posterior,
         views,
         weight_prior,
@@ -252,6 +255,12 @@ def _choice(
         seed=options.seed,
         progress=lambda name: stage(CHOICE, candidates.index(name), len(candidates)),
     )
+    return choice.name, {
+        "cross_validated_nll": choice.nll,
+        "cross_validated_accuracy": choice.accuracy,
+        "standard_error_of_difference": choice.standard_error,
+        "safety": {name: found.as_dict() for name, found in safety.items()},
+    }
 
 
 def _scores(
@@ -260,16 +269,12 @@ def _scores(
     views: TrackViews,
     classify: Callable[[np.ndarray], Views],
     tuning: Tuning,
-    choice: Choice,
+    choice: dict[str, Any],
     options: CalibrationOptions,
 ) -> dict[str, Any]:
     scores: dict[str, Any] = {
         "laplace": {"summary": tuning.sentence(), "nll": tuning.nll, "nll_without": tuning.nll_plain},
-        "default_fuser": {
-            "cross_validated_nll": choice.nll,
-            "cross_validated_accuracy": choice.accuracy,
-            "standard_error_of_difference": choice.standard_error,
-        },
+        "default_fuser": choice,
         "validation": score_tracks(bundle, views),
     }
     if options.test and splits.test.tracks:

@@ -15,6 +15,7 @@ from lla_fusion_ros.fusion.along import flat_views, pmf_along
 from lla_fusion_ros.fusion.base import Fuser, Scalar, Values
 from lla_fusion_ros.fusion.learn import chance_of_an_error, smoothed_nll
 from lla_fusion_ros.fusion.measure import MeasuredViews
+from lla_fusion_ros.fusion.safety import Safety, safety_of
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.metrics import accuracy, bootstrap_interval, ece, nll
 from lla_fusion_ros.types.settings import LENGTHS
@@ -30,6 +31,7 @@ DECISIVE = tuple(length for length in LENGTHS if length >= 10)
 FOLDS = 8
 TOLERANCE = 0.003  # of accuracy
 CANDIDATES = (
+    "evidence_pool",
     "pool",
     "dual_pool",
     "reliable_pool",
@@ -141,6 +143,24 @@ class Choice:
     nll: dict[str, float]
     accuracy: dict[str, float]
     standard_error: dict[str, float]
+
+
+def safe_candidates(
+    posterior: EnsemblePosterior,
+    tracks: TrackViews,
+    values: Mapping[str, Values],
+    candidates: Sequence[str] = CANDIDATES,
+) -> tuple[list[str], dict[str, Safety]]:
+    """Who may be the default, and what was measured of each candidate with its fitted values.
+
+    A default keeps contradictions open, does not grow surer by repetition and is never surer than the objects
+    support (`fusion/safety.py`). Where no candidate holds all of it, all stay: the record says what is amiss.
+    """
+    views = flat_views(posterior, tracks.logits, tracks.features)
+    safety = {
+        name: safety_of(make_fuser(name, posterior, values[name]), tracks, views) for name in candidates
+    }
+    return [name for name in candidates if not safety[name].faults()] or list(candidates), safety
 
 
 def folds_by_object(tracks: TrackViews, folds: int, seed: int) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.fusion.measure import MeasuredViews
+from lla_fusion_ros.fusion.safety import least_lapse, safety_of
 from lla_fusion_ros.lab.calibration.fusers import right_frames
 from lla_fusion_ros.lab.datasets import REGIMES, Regime, TrackSet
 from lla_fusion_ros.lab.evaluation.cached_views import network_outputs
@@ -48,6 +49,7 @@ class Options:
         seed: of the first draw.
         resamples: of the bootstrap over tracks.
         precision: of the networks.
+        safety: also try the fusers on contradictions, repetitions and for how sure they get.
     """
 
     regimes: tuple[Regime, ...] = REGIMES
@@ -58,6 +60,7 @@ class Options:
     seed: int = 1
     resamples: int = 1000
     precision: str = "float32"
+    safety: bool = False
 
     def seeds(self, regime: Regime) -> range:
         """One seed per draw of a regime."""
@@ -73,6 +76,7 @@ class Evaluation:
     comparisons: list[dict[str, Any]] = field(default_factory=list)
     ood: list[dict[str, Any]] = field(default_factory=list)
     switch: list[dict[str, Any]] = field(default_factory=list)
+    safety: list[dict[str, Any]] = field(default_factory=list)
     scores: dict[Key, TrackScores] = field(default_factory=dict)
     pmfs: dict[Key, np.ndarray] = field(default_factory=dict)  # of the default fuser and all networks only
     labels: dict[str, np.ndarray] = field(default_factory=dict)  # regime -> of every track and draw
@@ -129,6 +133,8 @@ class _Run:
         self.result.labels[regime] = inside.label
         for panel in self.panels:
             self._score_panel(panel, inside, regime)
+            if self.options.safety and panel.complete:
+                self._score_safety(panel, inside, regime)
         self._score_warnings(inside, outside, regime)
 
     def _drawn(self, tracks: TrackSet, regime: Regime) -> TrackViews | None:
@@ -178,6 +184,18 @@ class _Run:
                 "accuracy_interval": interval(self.draws.means(hits) / self.draws.means(frames)),
             }
         )
+
+    def _score_safety(self, panel: _Panel, tracks: TrackViews, regime: str) -> None:
+        """Of every fuser, on the views of CHUNK tracks picked evenly."""
+        self.report.stage(f"{regime}, contradictions and repetitions")
+        some = tracks.take(np.unique(np.linspace(0, len(tracks) - 1, CHUNK).astype(int)))
+        views = flat_views(panel.posterior, some.logits, some.features)
+        objects = self.bundle.meta.dataset.get("tracks", {}).get("validation", some.objects)
+        for name, fuser in panel.fusers.items():
+            found = replace(
+                safety_of(fuser, some, views, self.options.seed), needed_doubt=least_lapse(objects)
+            )
+            self.result.safety.append({"fuser": name, "regime": regime, **found.as_dict()})
 
     def _score_warnings(self, inside: TrackViews, outside: TrackViews | None, regime: str) -> None:
         """The fitted warnings need all networks; the entropy of the fused pmf works with any number."""

@@ -17,6 +17,7 @@ from lla_fusion_ros.lab.calibration.fusers import (
     folds_by_object,
     fused_after,
     fuser_loss,
+    safe_candidates,
     winner,
 )
 from lla_fusion_ros.lab.calibration.network_calibration import (
@@ -139,6 +140,17 @@ def test_tracks_too_short_for_the_lengths_that_decide_are_scored_at_the_longest_
     choice = choose_default(posterior, short, candidates=("mean_pmf", "last"), tolerance=1.0)
     again = choose_default(posterior, short, candidates=("mean_pmf", "last"), lengths=(3,), tolerance=1.0)
     assert choice.nll == again.nll
+
+
+def test_only_safe_fusers_may_be_the_default_and_all_may_where_none_is_safe(posterior):
+    tracks = _tracks(60, strength=3.0)
+    names = ("evidence_pool", "product", "pool")
+    views = _measured(posterior, tracks)
+    values = {name: fit_fuser(name, tracks, views) for name in names}
+    allowed, safety = safe_candidates(posterior, tracks, values, names)
+    assert allowed == ["evidence_pool"] and set(safety) == set(names)
+    assert any("contradict" in fault for fault in safety["product"].faults())
+    assert safe_candidates(posterior, tracks, values, names[1:])[0] == ["product", "pool"]
 
 
 def test_calibration_without_a_single_draw_is_refused():

@@ -74,6 +74,16 @@ def test_every_draw_of_a_degraded_regime_counts_and_the_clean_one_has_one(watche
         assert record["nll"] == pytest.approx(wanted)
 
 
+def test_safety_is_told_of_every_fuser_and_regime_where_asked_for(watched, tmp_path):
+    tracks = make_trackset(classes=4, tracks=3, frames=8)
+    options = Options(regimes=("clean",), lengths=(5,), fusers=FEW, draws=1, resamples=20, safety=True)
+    evaluation = evaluate(watched, select_tracks(watched, tracks, "all"), options, tmp_path, Silent())
+    found = {r["fuser"]: r for r in evaluation.safety}
+    assert set(found) == set(FEW)
+    assert found["mean_pmf"]["certainty_rise"] == pytest.approx(0.0, abs=1e-12)
+    json.dumps(evaluation.safety)
+
+
 def test_the_accuracy_of_single_frames_counts_every_frame_of_every_draw(watched, tmp_path):
     tracks = make_trackset(classes=4, tracks=3, frames=8)
     options = Options(regimes=("clean", "hard"), lengths=(5,), fusers=("mean_pmf",), draws=2, resamples=20)

@@ -85,6 +85,26 @@ def test_calibrating_again_keeps_the_networks_and_remembers_both_commands(bundle
     assert after.meta.softmax_temperature == pytest.approx((1.0, 1.0), rel=0.02)
 
 
+def test_fitting_one_fuser_again_changes_nothing_else(bundle_path, folder, tmp_path, capsys):
+    out = tmp_path / "again.safetensors"
+    words = ["calibrate", str(bundle_path), "--dataset", "folders", "--root", str(folder), "--draws", "1"]
+    assert main([*words, "--fusers", "evidence_pool", "--out", str(out)]) == 0
+    before, after = load_bundle(bundle_path), load_bundle(out)
+    assert all((after.tensors[name] == tensor).all() for name, tensor in before.tensors.items())
+    assert after.meta.warnings == before.meta.warnings
+    changed = {name for name, values in after.meta.fusers.items() if values != before.meta.fusers[name]}
+    assert changed <= {"evidence_pool"}
+    assert len(after.meta.training["commands"]) == 2
+    assert {"validation", "test", "laplace"} <= set(after.meta.scores)
+    safety = after.meta.scores["default_fuser"]["safety"]
+    assert not safety["evidence_pool"]["faults"] and after.meta.default_fuser == "evidence_pool"
+    capsys.readouterr()
+    assert main(["info", str(out)]) == 0
+    assert "1 - p never falls below" in capsys.readouterr().out
+    assert main(["calibrate", "signworld", "--dataset", "folders", "--root", str(folder), "--out", str(out)])
+    assert "was trained on other data" in capsys.readouterr().err
+
+
 def test_of_several_calibrations_alone_only_the_last_command_is_remembered():
     trained, calibrated = (
         "lla-fusion train --epochs 5 --out a",

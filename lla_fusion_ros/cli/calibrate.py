@@ -1,0 +1,82 @@
+"""`lla-fusion calibrate`: fit the fusers of a bundle again and choose its default; the networks stay."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from lla_fusion_ros.cli.options import (
+    STDOUT,
+    add_data_arguments,
+    add_json_option,
+    options_of,
+    tell_skipped,
+    write_json,
+)
+from lla_fusion_ros.cli.words import check_file, words
+
+NAME = "calibrate"
+EXTRA = "lab"
+HELP = "fit the fusers of a bundle again on its own validation tracks; networks and warnings stay as they are"
+EXAMPLE = """\
+lla-fusion calibrate models/gtsrb.safetensors --dataset gtsrb --root data/GTSRB --out gtsrb.safetensors
+lla-fusion calibrate signworld --dataset signworld --fusers evidence_pool --out signworld.safetensors"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("bundle", help="the model file, or the name of one that ships")
+    data = parser.add_argument_group("data")
+    add_data_arguments(data)
+    how = parser.add_argument_group("calibration")
+    how.add_argument(
+        "--fusers",
+        default="",
+        help="fit only these; the others keep their numbers (all)",
+    )
+    how.add_argument(
+        "--draws", type=int, default=2, help="of the validation tracks' degradations (%(default)s)"
+    )
+    how.add_argument("--seed", type=int, default=0, help="(%(default)s)")
+    how.add_argument("--no-test", action="store_true", help="do not score the test tracks")
+    out = parser.add_argument_group("output")
+    out.add_argument("--out", required=True, metavar="FILE", help="the bundle to write")
+    add_json_option(out)
+
+
+def run(args: argparse.Namespace) -> int:
+    from lla_fusion_ros.bundle import load_bundle, save_bundle
+    from lla_fusion_ros.bundle.resources import find_model
+    from lla_fusion_ros.cli.progress import WorkProgress
+    from lla_fusion_ros.fusion import fusers
+    from lla_fusion_ros.lab.calibration.assemble import CalibrationOptions
+    from lla_fusion_ros.lab.calibration.refit import recalibrated
+    from lla_fusion_ros.lab.datasets import load_dataset
+    from lla_fusion_ros.networks.classifier import Classifier
+    from lla_fusion_ros.types.errors import InputError, unknown_name
+
+    out = Path(args.out)
+    check_file("--out", out)
+    names = words(args.fusers) or list(fusers())
+    wrong = [name for name in names if name not in fusers()]
+    if wrong:
+        raise InputError(f"--fusers {args.fusers}: {unknown_name('fuser', wrong[0], fusers())}")
+    options = CalibrationOptions(draws=args.draws, test=not args.no_test, seed=args.seed)
+    bundle = load_bundle(find_model(args.bundle))
+    with WorkProgress() as progress:
+        progress.stage(f"loading {args.dataset}")
+        tracks = load_dataset(args.dataset, args.root, progress.tracks, bundle.input_size, **options_of(args))
+        tell_skipped(tracks)
+        classify = Classifier(bundle, precision="float32")
+        fresh = recalibrated(bundle, tracks, names, options, classify, progress.part)
+    commands = [*bundle.meta.training.get("commands", []), shlex.join(["lla-fusion", *sys.argv[1:]])]
+    training = {**bundle.meta.training, "commands": commands}
+    fresh = replace(fresh, meta=replace(fresh.meta, training=training))
+    digest = save_bundle(fresh, out)
+    write_json({**fresh.meta.as_dict(), "hash": digest}, args.json)
+    if args.json != STDOUT:
+        print(f"{out}: default fuser {fresh.meta.default_fuser}, {digest[:12]}")
+        print(f"`lla-fusion info {out}` shows how safe it is and its scores")
+    return 0

@@ -1,0 +1,172 @@
+"""`evidence_pool`: a linear pool that grows surer with new evidence, not with the number of frames."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lla_fusion_ros.fusion.along import flat_views
+from lla_fusion_ros.fusion.arrays import Array, exp, largest, log, ones_like, softmax
+from lla_fusion_ros.fusion.base import FLOOR, SMALLEST, Scalar, Value, Values, growth
+from lla_fusion_ros.fusion.learn import Free
+from lla_fusion_ros.fusion.measure import MeasuredViews
+from lla_fusion_ros.fusion.quality import (
+    LARGEST_TRUST,
+    MOST_RARITY,
+    QUALITY_FEATURES,
+    RIDGE,
+    QualityFuser,
+    quality_features,
+)
+from lla_fusion_ros.fusion.safety import least_lapse, opposed_views, safety_of
+from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.types.track_views import TrackViews
+
+MOST_DOUBT = 0.25
+# Of contradictions beside the tracks in a fit: hardly felt by the NLL; more only where that leaves it unsafe.
+OPPOSED_WEIGHTS = (0.05, 0.3, 2.0)
+RARITY_RIDGE = 3e-4
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The state: five sums over views.
+
+    Attributes:
+        count: L, the number of views.                                        [tracks]
+        weight: sum of the weights u.                                         [tracks]
+        pmf: sum of u p.                                                      [tracks, classes]
+        footprint: sum of u v, with v = B^T phi of all networks in a row.     [tracks, networks * D]
+        variance: sum of u V, with V = |v|^2.                                 [tracks]
+    """
+
+    count: Array
+    weight: Array
+    pmf: Array
+    footprint: Array
+    variance: Array
+
+    def independent_views(self) -> Array:
+        """L_eff: how many independent views say as much as these, 1 to L.  [tracks]
+
+        The variance of single views over that of their mean, both under the Laplace posterior: 1 where all
+        frames are the same, L where no two have anything in common.
+        """
+        weight = self.weight.clip(min=SMALLEST)
+        of_mean = ((self.footprint / weight[:, None]) ** 2).sum(-1)
+        ratio = self.variance / weight / of_mean.clip(min=SMALLEST)
+        return ratio.clip(max=self.count).clip(min=1.0)
+
+
+class EvidencePool(QualityFuser):
+    """q = softmax(ln(sum u_t p_t / sum u_t) L_eff^alpha / T),  pmf = (1 - 2 doubt) q + 2 doubt r.
+
+    p_t is the mean over networks of softmax(z_t / T_t + rarity rho): T_t = view_temperature e^(theta . f_t)
+    with the standardised quality features f_t makes a bad view flat, rho corrects for classes that networks
+    name too seldom in bad frames (`EnsemblePosterior.rarity`). u_t = exp(-gamma H(p_t)).
+
+    Views count by what is new in them: L_eff of `Evidence` stays at 1 however often the same frame comes,
+    so a stuck camera or a parked car makes nothing surer. The pool is linear and the fit also sees pairs of
+    sure views of different classes, half the truth to each: views that contradict each other leave both
+    classes open, whichever of them is the surer one.
+
+    r = softmax(spread ln q), where no class lies more than a factor of M - 1 below the first, gives the
+    first class half at most. So 1 - p >= doubt for every class and any number of classes and views. `doubt`
+    is fitted and never below half an object among the validation objects (Jeffreys): what they support.
+    Cost O(C(D^2 + M)) per view, state O(M + C D).
+    """
+
+    name = "evidence_pool"
+    scalars = {
+        "alpha": Scalar(1.0, 0.0, 2.0),
+        "temperature": Scalar(0.5, 0.02, 20.0, log=True),
+        "view_temperature": Scalar(1.0, 0.1, 20.0, log=True),
+        "gamma": Scalar(1.0, 0.01, 20.0, log=True),
+        "rarity": Scalar(0.0, -MOST_RARITY, MOST_RARITY),
+        "doubt": Scalar(0.003, 0.0, MOST_DOUBT),
+        "spread": Scalar(0.3, 0.0, 1.0),
+    }
+    vectors = (
+        "theta",
+        "center",
+        "scale",
+    )  # in the order of QUALITY_FEATURES, the variance unused
+
+    def __init__(self, posterior: EnsemblePosterior, values: Values | None = None, window: int = 30) -> None:
+        super().__init__(posterior, values, window)
+        self.value.setdefault("theta", np.zeros(len(QUALITY_FEATURES)))
+
+    def initial(self, tracks: int) -> Evidence:
+        p = self.posterior
+        one = np.zeros(tracks)
+        wide = np.zeros((tracks, p.classes)), np.zeros((tracks, p.networks * p.features))
+        return Evidence(one, one.copy(), *wide, one.copy())
+
+    def inputs(self, views: MeasuredViews) -> tuple[np.ndarray, ...]:
+        footprint = views.bounded_features.swapaxes(0, 1) @ self.posterior.mean_whitening  # [c, t, D]
+        flat = footprint.swapaxes(0, 1).reshape(len(views), self.posterior.networks * self.posterior.features)
+        return quality_features(views, variance=False), views.shifted, flat, self.posterior.rarity
+
+    def sums(self, features: Array, shifted: Array, footprint: Array, rarity: Array) -> Evidence:
+        v = self.value
+        quality = ((features - v["center"]) / v["scale"]) @ v["theta"]
+        flatter = v["view_temperature"] * exp(quality.clip(-LARGEST_TRUST, LARGEST_TRUST))  # [t]
+        pmf = softmax(shifted / flatter[:, None, None] + v["rarity"] * rarity).mean(axis=1)
+        entropy = -(pmf * log(pmf.clip(min=FLOOR))).sum(-1)
+        weight = exp(-v["gamma"] * entropy)
+        return Evidence(
+            count=ones_like(weight),
+            weight=weight,
+            pmf=weight[:, None] * pmf,
+            footprint=weight[:, None] * footprint,
+            variance=weight * (footprint**2).sum(-1),
+        )
+
+    def predict(self, state: Evidence) -> Array:
+        v = self.value
+        pooled = log((state.pmf / state.weight.clip(min=SMALLEST)[:, None]).clip(min=FLOOR))
+        scores = pooled * growth(state.independent_views(), v["alpha"], v["temperature"])
+        below = scores - largest(scores)
+        lowest = -float(np.log(max(scores.shape[-1] - 1, 1)))
+        tail = softmax((v["spread"] * below).clip(min=lowest))
+        return (1.0 - 2.0 * v["doubt"]) * softmax(scores) + 2.0 * v["doubt"] * tail
+
+    @classmethod
+    def fit(cls, posterior: EnsemblePosterior, tracks: TrackViews) -> dict[str, Value]:
+        """Learn everything at once on validation tracks and on pairs of their sure views that contradict."""
+        fuser, inputs = cls.standardised(posterior, tracks)
+        least = least_lapse(tracks.objects)
+
+        def values(free: Free) -> dict[str, Any]:
+            doubt, spread = free["tail"].sigmoid()
+            temperature, view_temperature, gamma = free["logarithms"].unbind()
+            return {
+                "theta": free["theta"],
+                "alpha": free["alpha"].clip(0.0, 2.0),
+                "temperature": cls.within_bounds("temperature", temperature),
+                "view_temperature": cls.within_bounds("view_temperature", view_temperature),
+                "gamma": cls.within_bounds("gamma", gamma),
+                "rarity": free["rarity"].clip(-MOST_RARITY, MOST_RARITY),
+                "doubt": least + (MOST_DOUBT - least) * doubt,
+                "spread": spread,
+            }
+
+        def penalty(free: Free) -> Any:
+            return RIDGE * (free["theta"] ** 2).sum() + RARITY_RIDGE * free["rarity"] ** 2
+
+        start = {
+            "theta": [0.0] * len(QUALITY_FEATURES),
+            "alpha": 1.0,
+            "logarithms": [0.0, 0.5, 0.0],
+            "rarity": 0.0,
+            "tail": [-5.0, -0.8],  # logits of doubt and spread
+        }
+        views = flat_views(posterior, tracks.logits, tracks.features)
+        opposed = opposed_views(views, tracks, seed=1)
+        for weight in OPPOSED_WEIGHTS if opposed is not None else (0.0,):
+            found = fuser.learn(inputs, tracks, start, values, penalty, 60, opposed, weight)
+            if not safety_of(cls(posterior, found), tracks, views).faults():
+                break
+        return found

@@ -1,0 +1,158 @@
+"""What a default fuser must not do, measured on views of known objects.
+
+Be sure where sure views contradict each other; grow surer of one frame that comes again and again; be surer
+than the number of objects it was fitted on supports.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from lla_fusion_ros.fusion.along import pmf_along
+from lla_fusion_ros.fusion.base import Fuser
+from lla_fusion_ros.fusion.measure import MeasuredViews, measured
+from lla_fusion_ros.types.track_views import TrackViews
+
+SURE = 0.99  # of a single view, as the mean pmf of the networks has it
+PAIRS, REPEATED_VIEWS = 1000, 200  # so many are tried
+EACH, TIMES = 15, 200  # views of each side of a contradiction; how often a frame comes again
+
+MOST_MEDIAN = 0.7  # probability of either side of a contradiction, in half of the pairs
+HIGH, MOST_HIGH = 0.9, 0.05  # and it may lie above HIGH in so many of them
+MOST_NLL_RISE, MOST_CERTAINTY_RISE = 0.01, 0.02  # by repetition, mean over views
+
+
+@dataclass(frozen=True, slots=True)
+class Opposed:
+    """Pairs of sure views of different objects and classes.
+
+    Attributes:
+        first, second: rows of flat views.          [pairs] int
+        classes: what each of the two says it is.   [pairs, 2] int
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    classes: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Safety:
+    """What was measured; of contradictions the worse of one view each and EACH views each.
+
+    Attributes:
+        pairs: contradictions tried; 0 where the networks are never so sure.
+        contradiction_median, contradiction_high: largest probability, and the share of pairs above HIGH.
+        nll_rise, certainty_rise: from one frame to the same frame TIMES times, mean over views.
+        least_doubt: the smallest 1 - p of any track or repeated frame.
+        needed_doubt: what the number of objects asks for.
+    """
+
+    pairs: int
+    contradiction_median: float
+    contradiction_high: float
+    nll_rise: float
+    certainty_rise: float
+    least_doubt: float
+    needed_doubt: float
+
+    def faults(self) -> tuple[str, ...]:
+        """What is amiss, in words; empty for a fuser that may be a default."""
+        checks = (
+            (
+                self.contradiction_median <= MOST_MEDIAN and self.contradiction_high <= MOST_HIGH,
+                f"sure views that contradict each other give p > {HIGH} in {self.contradiction_high:.0%} of "
+                f"pairs (median {self.contradiction_median:.2f})",
+            ),
+            (
+                self.nll_rise <= MOST_NLL_RISE and self.certainty_rise <= MOST_CERTAINTY_RISE,
+                f"the same frame {TIMES} times raises certainty by {self.certainty_rise:.3f} "
+                f"and NLL by {self.nll_rise:.3f}",
+            ),
+            (
+                self.least_doubt >= self.needed_doubt * (1 - 1e-6),
+                f"1 - p falls to {self.least_doubt:.1e}, the objects support {self.needed_doubt:.1e}",
+            ),
+        )
+        return tuple(text for good, text in checks if not good)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {**asdict(self), "faults": list(self.faults())}
+
+
+def least_lapse(objects: int) -> float:
+    """The share of misread objects that so many well-read ones leave probable: half an object (Jeffreys)."""
+    return 0.5 / (objects + 1)
+
+
+def opposed_views(
+    views: MeasuredViews, tracks: TrackViews, count: int = PAIRS, seed: int = 0
+) -> Opposed | None:
+    """Random pairs of sure views that contradict each other; None where there are none."""
+    rng = np.random.default_rng(seed)
+    source = np.repeat(tracks.source, tracks.longest)
+    sure = rng.permutation(np.flatnonzero(tracks.real.ravel() & (views.mean_pmf.max(axis=1) >= SURE)))
+    if len(sure) == 0:
+        return None
+    # Every object counts the same: one that is seen long and well would hide those that are barely sure.
+    _, of_view, size = np.unique(source[sure], return_inverse=True, return_counts=True)
+    share = 1.0 / size[of_view]
+    first, second = rng.choice(sure, (2, 4 * count), p=share / share.sum())
+    differ = (views.top[first] != views.top[second]) & (source[first] != source[second])
+    first, second = first[differ][:count], second[differ][:count]
+    if len(first) == 0:
+        return None
+    return Opposed(first, second, np.stack([views.top[first], views.top[second]], axis=1))
+
+
+def safety_of(fuser: Fuser, tracks: TrackViews, views: MeasuredViews, seed: int = 0) -> Safety:
+    """Try the fuser on contradictions, repetitions and whole tracks; `views` are the tracks' own, flat."""
+    opposed = opposed_views(views, tracks, seed=seed)
+    median = high = 0.0
+    if opposed is not None:
+        surest = contradicted(fuser, views, opposed).max(axis=-1)  # [2, pairs]
+        median = float(np.median(surest, axis=1).max())
+        high = float((surest > HIGH).mean(axis=1).max())
+    label = np.repeat(tracks.label, tracks.longest)
+    known = np.flatnonzero(tracks.real.ravel() & (label >= 0))
+    rows = np.random.default_rng(seed).permutation(known)[:REPEATED_VIEWS]
+    once, again = repeated(fuser, views, rows)
+    truth = np.arange(len(rows)), label[rows]
+    nll_once, nll_again = (-np.log(np.maximum(pmf[truth], 1e-12)).mean() for pmf in (once, again))
+    ends = pmf_along(fuser, views, tracks.longest)[tracks.real]
+    surest_p = max(float(pmf.max()) for pmf in (once, again, ends))
+    return Safety(
+        pairs=0 if opposed is None else len(opposed.first),
+        contradiction_median=median,
+        contradiction_high=high,
+        nll_rise=float(nll_again - nll_once),
+        certainty_rise=float((again.max(axis=1) - once.max(axis=1)).mean()),
+        least_doubt=1.0 - surest_p,
+        needed_doubt=least_lapse(tracks.objects),
+    )
+
+
+def contradicted(fuser: Fuser, views: MeasuredViews, opposed: Opposed) -> np.ndarray:
+    """The pmf after one view of each side, and after EACH views of each.  [2, pairs, classes]"""
+    sides = [measured(views.take(rows), views.posterior) for rows in (opposed.first, opposed.second)]
+    state, found = fuser.initial(len(opposed.first)), []
+    for number in range(1, EACH + 1):
+        for side in sides:
+            state = fuser.update(state, side)
+        if number in (1, EACH):
+            found.append(fuser.predict(state))
+    return np.stack(found)
+
+
+def repeated(fuser: Fuser, views: MeasuredViews, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The pmf after some views alone, and after TIMES times the same.  2 x [rows, classes]"""
+    frame = measured(views.take(rows), views.posterior)
+    state = fuser.update(fuser.initial(len(rows)), frame)
+    once = fuser.predict(state)
+    for _ in range(TIMES - 1):
+        state = fuser.update(state, frame)
+    return once, fuser.predict(state)

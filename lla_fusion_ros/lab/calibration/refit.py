@@ -1,0 +1,70 @@
+"""Fit fusers of a finished bundle again and choose its default; networks, posterior and warnings stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.fusion.along import flat_views
+from lla_fusion_ros.lab.calibration.assemble import CalibrationOptions, Stage, choose_safely
+from lla_fusion_ros.lab.calibration.collect import views_of_crops
+from lla_fusion_ros.lab.calibration.fusers import fit_fuser, score_tracks
+from lla_fusion_ros.lab.calibration.workload import FUSERS, SCORES
+from lla_fusion_ros.lab.datasets import TrackSet, border_of, cut, recorded_split
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.track_views import TrackViews, joined
+from lla_fusion_ros.types.views import Views
+
+VIEWS = "views of the validation tracks"
+
+
+def recalibrated(
+    bundle: Bundle,
+    tracks: TrackSet,
+    names: Sequence[str],
+    options: CalibrationOptions,
+    classify: Callable[[np.ndarray], Views],
+    stage: Stage,
+) -> Bundle:
+    """The bundle with the fusers of these names fitted on the validation tracks of its own split."""
+    if bundle.meta.dataset.get("digest") != tracks.digest:
+        raise InputError(
+            f"bundle '{bundle.source}' was trained on other data than this '{tracks.name}': which tracks are "
+            "for validation is not known; for other data use `lla-fusion train --start BUNDLE --epochs 0`"
+        )
+    splits = recorded_split(tracks, bundle.meta.dataset)
+
+    def views(part: TrackSet, seed: int) -> TrackViews:
+        crops = cut(part, bundle.input_size, bundle.crop_margin, border_of(bundle.input_size))
+        return views_of_crops(classify, crops, seed=seed)
+
+    stage(VIEWS, 0, 0)
+    seeds = [options.seed + 1000 * draw for draw in range(options.draws)]
+    fresh = refitted(
+        bundle, joined([views(splits.validation, seed) for seed in seeds]), names, options, stage
+    )
+    if not (options.test and splits.test.tracks):
+        return fresh
+    stage(SCORES, 0, 0)
+    test = score_tracks(fresh, views(splits.test, options.seed + 2))
+    return replace(fresh, meta=replace(fresh.meta, scores={**fresh.meta.scores, "test": test}))
+
+
+def refitted(
+    bundle: Bundle, validation: TrackViews, names: Sequence[str], options: CalibrationOptions, stage: Stage
+) -> Bundle:
+    """The same from views; scores on test tracks are those of another default and are left out."""
+    posterior, prior = bundle.posterior(), bundle.meta.weight_prior
+    views = flat_views(posterior, validation.logits, validation.features)
+    values = dict(bundle.meta.fusers)
+    for done, name in enumerate(names):
+        stage(FUSERS, done, len(names))
+        values[name] = fit_fuser(name, validation, views, prior)
+    default, record = choose_safely(posterior, validation, prior, values, options, stage)
+    fresh = replace(bundle, meta=replace(bundle.meta, fusers=values, default_fuser=default))
+    kept = {key: value for key, value in bundle.meta.scores.items() if key != "test"}
+    scores = {**kept, "default_fuser": record, "validation": score_tracks(fresh, validation)}
+    return replace(fresh, meta=replace(fresh.meta, scores=scores))
