@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lla_fusion_ros.cli.words import check_file, data_options
-from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.errors import InputError, LlaFusionError, unknown_name
 from lla_fusion_ros.types.settings import RENAMED, FusionSettings
 
 if TYPE_CHECKING:
+    from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
     from lla_fusion_ros.types.track_set import TrackSet
 
 STDOUT = "-"
@@ -115,6 +115,8 @@ def tell_skipped(tracks: TrackSet) -> None:
 
 
 def add_setting_options(parser: argparse.ArgumentParser) -> None:
+    from lla_fusion_ros.stream.stream_settings import StreamSettings  # brings scipy
+
     names = ", ".join(field.name for kind in (FusionSettings, StreamSettings) for field in fields(kind))
     parser.add_argument("--fuser", default="", help="fusion rule (default: the bundle's)")
     parser.add_argument(
@@ -129,6 +131,8 @@ def add_setting_options(parser: argparse.ArgumentParser) -> None:
 
 def wiring_from(args: argparse.Namespace) -> dict[str, CameraWiring]:
     """What `--set CAMERA.NAME=VALUE` says of cameras; see `add_setting_options`."""
+    from lla_fusion_ros.stream.stream_settings import CameraWiring
+
     values: dict[str, dict[str, Any]] = {}
     for text in args.set:
         name, _, value = text.partition("=")
@@ -153,6 +157,8 @@ def _parse_wiring(text: str, name: str, value: str) -> Any:
 
 def settings_from(args: argparse.Namespace) -> tuple[FusionSettings, StreamSettings]:
     """Settings as the user gave them; a wrong name or value is refused with a sentence."""
+    from lla_fusion_ros.stream.stream_settings import StreamSettings
+
     values: dict[type, dict[str, Any]] = {FusionSettings: {}, StreamSettings: {}}
     if args.fuser:
         values[FusionSettings]["fuser"] = args.fuser

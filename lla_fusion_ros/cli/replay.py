@@ -17,7 +17,6 @@ from lla_fusion_ros.cli.options import (
     write_json,
 )
 from lla_fusion_ros.cli.words import check_folder, printable
-from lla_fusion_ros.stream.stream_settings import CameraWiring
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import PRECISIONS
 
@@ -96,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
     from lla_fusion_ros.cli.progress import BagProgress
     from lla_fusion_ros.replay.output_folder import Wanted, bundle_line, replay_to_folder
     from lla_fusion_ros.replay.replay import ReplayOptions
+    from lla_fusion_ros.stream.stream_settings import CameraWiring
 
     fusion, stream = settings_from(args)
     bundle = load_bundle(find_model(args.bundle or "signworld"))

@@ -17,7 +17,7 @@ from lla_fusion_ros.stream.perception import Perception
 from support.tiny_bundle import tiny_bundle
 
 PACKAGE = str(Path(lla_fusion_ros.__file__).parent) + "/"
-MOST_FILES = {"stream": 7, "messages": 3, "images": 1}
+MOST_FILES = {"stream": 8, "messages": 3, "images": 1}
 BOXES = np.array([[20.0, 20, 0, 16, 16], [60, 40, 0, 20, 12]])
 
 
