@@ -154,4 +154,6 @@ def _print(made: MadeBag, data_set: str) -> None:
     print(f"  {made.bag}\n  {made.truth}")
     bundle = model_of(data_set) or "YOUR_MODEL.safetensors"
     words = ["lla-fusion", "replay", str(made.bag), "--bundle", bundle, "--truth", str(made.truth)]
+    if len(made.cameras) > 1:  # the ids of the bag mean the same object in every camera
+        words += ["--set", "identity=global"]
     print(f"next: {shlex.join(words)}")

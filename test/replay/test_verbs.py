@@ -35,7 +35,8 @@ def test_a_drive_is_made_described_replayed_and_scored(inside, model, capsys):
     assert main(words) == 0
     out = capsys.readouterr().out
     assert "10 frames of left, right" in out
-    assert "next: lla-fusion replay drive --bundle signworld --truth drive.truth.json" in out
+    hint = "next: lla-fusion replay drive --bundle signworld --truth drive.truth.json --set identity=global\n"
+    assert hint in out
     assert main(["info", "drive"]) == 0
     assert "can be fused: yes" in capsys.readouterr().out
     truth = ["--truth", "drive.truth.json", "--compare", "last,mean_pmf"]
