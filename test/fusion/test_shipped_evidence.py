@@ -1,4 +1,4 @@
-"""`evidence_pool` as fitted in every shipped bundle is safe, on stored views of tracks that nothing was fitted on.
+"""`evidence_pool` as fitted in every shipped bundle is safe, on stored views that nothing was fitted on.
 
 `views_of_shipped_bundles.npz` holds, for each bundle, one view of up to 150 objects that the networks are
 sure of (p >= .99) and 16 views that they are not, in 16 bits.
