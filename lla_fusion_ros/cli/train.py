@@ -40,6 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     data.add_argument("--root", help="its folder")
     add_data_arguments(data)
     data.add_argument(
+        "--background",
+        metavar="DIR",
+        help="natural images, at any depth: warnings are fitted against boxes in them, the commonest false "
+        "detections, besides drawn scenery and textures",
+    )
+    data.add_argument(
         "--holdout", default="", metavar="CLASSES", help="classes to leave out, for example 6,12,13"
     )
     data.add_argument(
@@ -232,6 +238,7 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
         cross=args.cross,
         half=args.half_weights,
         outliers=usual["outlier_tracks"],
+        background=args.background,
         draws=draws,
         test=not args.no_test,
         candidates=QUICK_CANDIDATES if args.quick else CANDIDATES,

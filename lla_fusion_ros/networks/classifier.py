@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.images.quality import crop_quality
 from lla_fusion_ros.networks import NotInEightBitsError
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import PRECISIONS
@@ -65,7 +66,7 @@ class Classifier:
         else:
             parts = [self._run_filled(crops[at : at + AT_ONCE]) for at in range(0, len(crops), AT_ONCE)]
             both = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return Views(both[..., : self.classes], both[..., self.classes :])
+        return Views(both[..., : self.classes], both[..., self.classes :], crop_quality(crops))
 
     def _run_filled(self, crops: np.ndarray) -> np.ndarray:
         """Filled up with empty crops to one of EIGHT_BIT_BATCHES, where the networks run in 8 bits."""

@@ -22,6 +22,7 @@ _SAYS = {
     "out_of_distribution": "unlike anything trained on",
     "identity_switch": "identity switch",
     "camera_disagreement": "cameras disagree",
+    "cannot_tell": "cannot tell: bad pictures",
 }
 _HATCH = (
     '<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs><pattern id="outside" '

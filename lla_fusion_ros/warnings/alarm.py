@@ -90,3 +90,6 @@ class AlarmTable:
     def p_value(self, statistic: np.ndarray) -> np.ndarray:
         """The share of ordinary tracks that ever reach this value; 1 is nothing unusual.  [t]"""
         return np.exp(np.interp(statistic, self.thresholds, _LOG_RATES))
+
+
+NEVER = AlarmTable((1e9,) * len(RATES), 0)  # no data to compare with: the warning is never raised

@@ -8,7 +8,15 @@ import numpy as np
 
 from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.warnings.alarm import RATES
-from lla_fusion_ros.warnings.result import CAMERA_DISAGREEMENT, IDENTITY_SWITCH, REASONS, Decision, Level
+from lla_fusion_ros.warnings.result import (
+    CAMERA_DISAGREEMENT,
+    CANNOT_TELL,
+    IDENTITY_SWITCH,
+    OUT_OF_DISTRIBUTION,
+    REASONS,
+    Decision,
+    Level,
+)
 from lla_fusion_ros.warnings.state import Standing
 
 HYSTERESIS = 2.0  # a warning ends when the p-value is this many times the rate at which it began
@@ -16,12 +24,17 @@ ERROR_FACTOR = 0.1  # ten times rarer than a warning is an error
 LIFE = 30  # views of the tracks that thresholds are measured on
 RAREST = 1.001 * RATES[-1]  # no p-value is smaller than the last rate of an AlarmTable
 HOLD = 5  # views for which an identity switch stays visible
+UNKNOWN, UNREADABLE = REASONS.index(OUT_OF_DISTRIBUTION), REASONS.index(CANNOT_TELL)
 SWITCH, DISAGREEMENT = REASONS.index(IDENTITY_SWITCH), REASONS.index(CAMERA_DISAGREEMENT)
 
 
 def rates(settings: FusionSettings) -> dict[str, float]:
-    """The false-alarm rate of each reason, in the order of REASONS."""
-    numbers = settings.ood_false_alarm, settings.switch_false_alarm, settings.disagreement_false_alarm
+    """The false-alarm rate of each reason, in the order of REASONS.
+
+    Unknown object and bad picture are two answers to one question, asked at one rate.
+    """
+    unknown = settings.ood_false_alarm
+    numbers = unknown, settings.switch_false_alarm, settings.disagreement_false_alarm, unknown
     return {reason: float(rate) for reason, rate in zip(REASONS, numbers, strict=True)}
 
 
@@ -65,18 +78,24 @@ def raised_reasons(
 
     The tests of the last few views get a new chance to err with every view: a track longer than LIFE is held
     to a rate that is as much smaller, so that the rate remains one per track. The out-of-distribution score
-    settles instead of trying again.
+    settles instead of trying again. What is odd for a known object, but not for one in such a picture, is not
+    called unknown: nobody can tell.
     p_values [t, reasons], views [t] fused so far, warned [t, reasons] with the last view -> [t, reasons]
     """
     limit = np.where(warned, HYSTERESIS, 1.0) * list(rates(settings).values())
-    limit[:, 1:] *= np.minimum(1.0, LIFE / np.maximum(views, 1))[:, None]
+    limit[:, [SWITCH, DISAGREEMENT]] *= np.minimum(1.0, LIFE / np.maximum(views, 1))[:, None]
     raised = p_values <= np.maximum(limit, RAREST)
-    raised[:, 0] &= views >= settings.min_views
+    raised[:, [UNKNOWN, UNREADABLE]] &= (views >= settings.min_views)[:, None]
+    raised[:, UNREADABLE] &= ~raised[:, UNKNOWN]
     return raised
 
 
 def levels(raised: np.ndarray, p_values: np.ndarray, settings: FusionSettings) -> np.ndarray:
-    """OK, WARN, or ERROR: a switch, or ten times rarer than its rate.  2 x [t, reasons] -> [t] int"""
+    """OK, WARN, or ERROR: a switch, or ten times rarer than its rate; a bad picture is never an error.
+
+    2 x [t, reasons] -> [t] int
+    """
     grave = raised & (p_values <= ERROR_FACTOR * np.array(list(rates(settings).values())))
     grave[:, SWITCH] = raised[:, SWITCH]
+    grave[:, UNREADABLE] = False
     return np.where(grave.any(axis=1), Level.ERROR, np.where(raised.any(axis=1), Level.WARN, Level.OK))

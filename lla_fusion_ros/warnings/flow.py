@@ -106,7 +106,7 @@ class TrackWarnings:
             put_rows(self._known, due, Known(self._recent.count[due], *known_scores(model, self._weak, sums)))
         known = take_rows(self._known, rows)
         contradiction = contradiction_p_values(model, take_rows(self._recent, rows))
-        p_values = np.column_stack([known.p_known, *contradiction])
+        p_values = np.column_stack([known.p_known, *contradiction, known.p_readable])
         return Scores(known.mutual_information, known.ood_score, p_values)
 
     def _all_cameras_show(self, row: int) -> bool:

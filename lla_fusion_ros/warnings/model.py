@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from lla_fusion_ros.types.errors import BundleError
+from lla_fusion_ros.types.views import QUALITIES
 from lla_fusion_ros.warnings.alarm import AlarmTable
 
 MOST_STANDARD = 8.0  # standard deviations that a score may count
+MOST_DEVIANT = 4.0  # standard deviations that a quality may count
 LARGEST_PROJECTION = 1e6  # in standard deviations: keeps sums over the last views finite
 # The columns of the logistic regression, computed in `scores.py`.
 SCORES = (
@@ -57,15 +59,59 @@ class FeatureSpace:
 
 
 @dataclass(frozen=True, slots=True)
+class Excuse:
+    """How odd known objects look in pictures of some quality: a polynomial of second order.
+
+    Attributes:
+        center, scale: of QUALITIES on known objects.          [qualities]
+        terms: constant, qualities, products of two of them.   [1 + qualities + pairs]
+    """
+
+    center: np.ndarray
+    scale: np.ndarray
+    terms: np.ndarray
+
+    @classmethod
+    def nothing(cls) -> Excuse:
+        """No picture excuses anything."""
+        count = len(QUALITIES)
+        return cls(np.zeros(count), np.ones(count), np.zeros(1 + count + count * (count + 1) // 2))
+
+    def __call__(self, quality: np.ndarray) -> np.ndarray:
+        """[t, qualities] -> [t]"""
+        return quality_columns((quality - self.center) / self.scale) @ self.terms
+
+    def check(self) -> None:
+        """Refuse what does not fit QUALITIES."""
+        expected = Excuse.nothing()
+        for name in ("center", "scale", "terms"):
+            value = getattr(self, name)
+            if value.shape != getattr(expected, name).shape or not np.isfinite(value).all():
+                raise BundleError(f"the warning model's excuse has a '{name}' of shape {value.shape} or NaN")
+        if not (self.scale > 0).all():
+            raise BundleError("the warning model's excuse has a scale that is not positive")
+
+
+def quality_columns(standard: np.ndarray) -> np.ndarray:
+    """1, the qualities and their products, within MOST_DEVIANT.  [t, qualities] -> [t, terms]"""
+    z = np.clip(standard, -MOST_DEVIANT, MOST_DEVIANT)
+    first, second = np.triu_indices(z.shape[1])
+    return np.column_stack([np.ones(len(z)), z, z[:, first] * z[:, second]])
+
+
+@dataclass(frozen=True, slots=True)
 class WarningModel:
-    """A logistic combination of the scores in SCORES, and the thresholds of all three warnings.
+    """A logistic combination of the scores in SCORES, what bad pictures excuse of it, and all thresholds.
 
     Attributes:
         space: what the feature scores compare with.
         center, scale, coefficients, intercept: logit = intercept + sum coefficients (score - center) / scale.
+        excuse: how much of the score pictures of some quality explain (`excused`).
         feature_weight: weight of the feature change in the identity-switch statistic.
         camera_span: seconds within which views of several cameras count as "at one time".
-        ood, switch, camera: thresholds by false-alarm rate per track.
+        ood: thresholds by false-alarm rate per track, of the score less what is excused.
+        odd: of the score itself, for ordinary pictures.
+        switch, camera: of the two tests that compare views with each other.
         quality: what was measured when fitting, for the record (AUROC on synthetic outliers and the like).
     """
 
@@ -80,6 +126,8 @@ class WarningModel:
     switch: AlarmTable
     camera: AlarmTable
     quality: dict[str, float]
+    odd: AlarmTable
+    excuse: Excuse
 
     @property
     def camera_span_ns(self) -> int:
@@ -90,6 +138,13 @@ class WarningModel:
         """Log-odds of being an outlier; large is alarming.  [t, scores] -> [t]"""
         standard = np.clip((columns - self.center) / self.scale, -MOST_STANDARD, MOST_STANDARD)
         return self.intercept + standard @ self.coefficients
+
+    def excused(self, quality: np.ndarray, measured: np.ndarray) -> np.ndarray:
+        """The score that few known objects exceed in such pictures; where not measured, in the usual one.
+
+        quality [t, qualities], measured [t] bool -> [t]
+        """
+        return self.excuse(np.where(measured[:, None], quality, self.excuse.center))
 
     def check(self, networks: int, features: int) -> None:
         """Refuse a model whose parts do not fit each other or the ensemble, before it meets a frame."""
@@ -112,7 +167,8 @@ class WarningModel:
         numbers = np.array([self.intercept, self.feature_weight, self.camera_span])
         if not (np.isfinite(numbers).all() and (self.scale > 0).all() and (numbers[1:] >= 0).all()):
             raise BundleError("the warning model holds a number that is not finite or not positive")
-        for table in (self.ood, self.switch, self.camera):
+        self.excuse.check()
+        for table in (self.ood, self.odd, self.switch, self.camera):
             table.check()
 
     def to_parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -131,18 +187,24 @@ class WarningModel:
             "switch": asdict(self.switch),
             "camera": asdict(self.camera),
             "quality": self.quality,
+            "odd": asdict(self.odd),
+            "excuse": {name: value.tolist() for name, value in asdict(self.excuse).items()},
         }
         return arrays, record
 
     @classmethod
     def from_parts(cls, arrays: dict[str, np.ndarray], record: dict[str, Any]) -> WarningModel:
-        """What `to_parts` gave; a record of another kind is refused."""
+        """What `to_parts` gave; a record of another kind is refused.
+
+        A record without `excuse` is of an older file: no picture excuses anything, and none is called bad.
+        """
         try:
             if tuple(record["scores"]) != SCORES:
                 raise BundleError(
                     f"the warning model uses the scores {record['scores']}, this version knows "
                     f"{list(SCORES)}; train or calibrate the bundle again"
                 )
+            odd, excuse = record.get("odd", record["ood"]), record.get("excuse", {})
             space = FeatureSpace(**{f.name: arrays[f.name].astype(np.float32) for f in fields(FeatureSpace)})
             return cls(
                 space=space,
@@ -156,6 +218,10 @@ class WarningModel:
                 switch=AlarmTable(tuple(record["switch"]["thresholds"]), record["switch"]["tracks"]),
                 camera=AlarmTable(tuple(record["camera"]["thresholds"]), record["camera"]["tracks"]),
                 quality=dict(record["quality"]),
+                odd=AlarmTable(tuple(odd["thresholds"]), odd["tracks"]),
+                excuse=Excuse(**{name: np.asarray(value, float) for name, value in excuse.items()})
+                if excuse
+                else Excuse.nothing(),
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise BundleError(f"the warning model is incomplete: {error!r}") from error

@@ -42,11 +42,14 @@ def weak_posterior(posterior: EnsemblePosterior) -> EnsemblePosterior:
 
 def known_scores(
     model: WarningModel, weak: EnsemblePosterior, sums: Sums
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """mutual_information, ood_score and p_known of each track.  3 x [t]"""
-    table, information = score_table(model.space, weak, sums.means())
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """mutual_information, ood_score, p_known and p_readable of each track.  4 x [t]"""
+    means = sums.means()
+    table, information = score_table(model.space, weak, means)
     score = model.ood_score(table)
-    return information, score, model.ood.p_value(score)
+    p_readable = model.odd.p_value(score)
+    excess = score - model.excused(means.quality, means.judged > 0)
+    return information, score, np.maximum(p_readable, model.ood.p_value(excess)), p_readable
 
 
 def contradiction_p_values(model: WarningModel, recent: RecentViews) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lla_fusion_ros.fusion.measure import MeasuredViews
+from lla_fusion_ros.types.views import QUALITIES
 from lla_fusion_ros.warnings.result import REASONS
 
 WINDOW = 10  # views that are compared with each other
@@ -25,6 +26,7 @@ class Sums:
         pmf: mean pmf of the networks.                               [tracks, classes]
         logits: mean-centred logits, mean over networks.             [tracks, classes]
         features: of each network, with the 1 for the bias.          [tracks, networks, D]
+        quality, judged: of the crops, and how many had it measured. [tracks, qualities], [tracks]
     """
 
     count: np.ndarray
@@ -35,6 +37,8 @@ class Sums:
     pmf: np.ndarray
     logits: np.ndarray
     features: np.ndarray
+    quality: np.ndarray
+    judged: np.ndarray
 
     @classmethod
     def zeros(cls, tracks: int, networks: int, classes: int, features: int) -> Sums:
@@ -47,11 +51,15 @@ class Sums:
             np.zeros((tracks, classes)),
             np.zeros((tracks, classes)),
             np.zeros((tracks, networks, features)),
+            np.zeros((tracks, len(QUALITIES))),
+            np.zeros(tracks),
         )
 
     @classmethod
     def of(cls, views: MeasuredViews) -> Sums:
         """One view of each track."""
+        known = views.quality is not None
+        quality = np.asarray(views.quality, np.float64) if known else np.zeros((len(views), len(QUALITIES)))
         return cls(
             np.ones(len(views)),
             views.entropy,
@@ -61,10 +69,12 @@ class Sums:
             views.mean_pmf,
             views.mean_centred,
             views.bounded_features,
+            quality,
+            np.full(len(views), float(known)),
         )
 
     def means(self) -> Sums:
-        """The same divided by the number of views; `count` stays."""
+        """The same divided by the number of views; `count` and `judged` stay."""
         count = np.maximum(self.count, 1.0)
         return Sums(
             self.count,
@@ -75,6 +85,8 @@ class Sums:
             self.pmf / count[:, None],
             self.logits / count[:, None],
             self.features / count[:, None, None],
+            self.quality / np.maximum(self.judged, 1.0)[:, None],
+            self.judged,
         )
 
 
@@ -135,18 +147,20 @@ class Known:
 
     Attributes:
         views: how many the track had then.  [tracks] int
-        mutual_information, ood_score, p_known: as in `result.Scores`.  [tracks]
+        mutual_information, ood_score, p_known, p_readable: as in `result.Verdict`.  [tracks]
     """
 
     views: np.ndarray
     mutual_information: np.ndarray
     ood_score: np.ndarray
     p_known: np.ndarray
+    p_readable: np.ndarray
 
     @classmethod
     def nothing(cls, tracks: int) -> Known:
         """Of tracks that nobody asked about."""
-        return cls(np.zeros(tracks, np.int64), np.zeros(tracks), np.zeros(tracks), np.ones(tracks))
+        none, ordinary = np.zeros(tracks), np.ones(tracks)
+        return cls(np.zeros(tracks, np.int64), none, none.copy(), ordinary, ordinary.copy())
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,12 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from lla_fusion_ros.types.errors import InputError
-from lla_fusion_ros.warnings.fit import RIDGE, fit_logistic, fit_warnings
+from lla_fusion_ros.types.views import QUALITIES
+from lla_fusion_ros.warnings.fit import fit_warnings
 from lla_fusion_ros.warnings.fit_space import fit_space
+from lla_fusion_ros.warnings.fit_unknown import RIDGE, fit_logistic, score_rows
 from lla_fusion_ros.warnings.result import Scores
+from lla_fusion_ros.warnings.scores import weak_posterior
 from support.feature_world import FeatureWorld
 from support.warned_tracks import scores_along
 
@@ -81,3 +84,39 @@ def test_other_tracks_can_be_the_reference_of_what_is_known(world) -> None:
     model = fit_warnings(world.posterior, world.known(60), world.strange(60), reference)
     again = fit_space(reference.features, reference.steps, reference.label)
     np.testing.assert_array_equal(model.space.centres, again.centres)
+
+
+def test_what_bad_pictures_explain_is_excused_in_them_and_not_in_good_ones(world) -> None:
+    """Known objects that look half like strangers in dark pictures."""
+    rng = np.random.default_rng(0)
+    count = len(QUALITIES)
+
+    def seen(tracks, dark: float):
+        quality = rng.normal(0, 0.1, (*tracks.logits.shape[:2], count)).astype(np.float32)
+        quality[..., 0] -= dark
+        other, share = world.strange(len(tracks)), 0.4 * dark
+        return replace(
+            tracks,
+            logits=(1 - share) * tracks.logits + share * other.logits,
+            features=(1 - share) * tracks.features + share * other.features,
+            quality=quality,
+            regime=np.full(len(tracks), "dark" if dark else "clean"),
+        )
+
+    inside, dark = seen(world.known(150), 0.0), seen(world.known(150), 1.0)
+    model = fit_warnings(world.posterior, inside, seen(world.strange(80), 0.0), conditions=dark)
+    fresh = seen(world.known(100), 1.0)
+    unknown, odd = _called(world, model, fresh, 0), _called(world, model, fresh, 3)
+    assert unknown <= 0.1 and odd > 0.5, (unknown, odd)
+    assert _called(world, model, seen(world.strange(60), 0.0), 0) > 0.8
+
+
+def _called(world, model, tracks, reason: int) -> float:
+    weak = weak_posterior(world.posterior)
+    rows = score_rows([(model.space, np.arange(len(tracks)))], weak, tracks)
+    late = rows.length >= 3
+    score = model.ood_score(rows.values)
+    p_odd = model.odd.p_value(score)
+    p_known = np.maximum(p_odd, model.ood.p_value(score - model.excuse(rows.quality)))
+    small = (p_known if reason == 0 else p_odd) <= 0.02
+    return len(np.unique(rows.track[late & small])) / len(tracks)

@@ -47,3 +47,21 @@ def test_scores_of_another_version_are_refused(model) -> None:
     record["scores"] = ["entropy"]
     with pytest.raises(BundleError, match="calibrate the bundle again"):
         WarningModel.from_parts(arrays, record)
+
+
+def test_a_record_of_an_older_file_loads_and_excuses_nothing(world, model) -> None:
+    arrays, record = model.to_parts()
+    del record["odd"], record["excuse"]
+    older = WarningModel.from_parts(arrays, record)
+    older.check(world.posterior.networks, world.posterior.features)
+    for scores in scores_along(world, older, world.strange(5)):
+        np.testing.assert_array_equal(
+            scores.p_values[:, 0], scores.p_values[:, 3]
+        )  # never "cannot tell" alone
+
+
+def test_an_excuse_that_fits_no_quality_is_refused(world, model) -> None:
+    arrays, record = model.to_parts()
+    record["excuse"]["terms"] = [0.0]
+    with pytest.raises(BundleError, match="terms"):
+        WarningModel.from_parts(arrays, record).check(world.posterior.networks, world.posterior.features)

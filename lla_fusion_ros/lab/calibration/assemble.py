@@ -13,12 +13,14 @@ from lla_fusion_ros import __version__
 from lla_fusion_ros.bundle import Bundle, BundleMeta, make_bundle
 from lla_fusion_ros.fusion import fusers
 from lla_fusion_ros.fusion.along import flat_views
+from lla_fusion_ros.images.quality import crop_quality
 from lla_fusion_ros.lab.calibration.bundle_scores import score_tracks
 from lla_fusion_ros.lab.calibration.choose import CANDIDATES, FOLDS, Choice, choose_default
 from lla_fusion_ros.lab.calibration.collect import REGIME_ORDER, border_of, views_of_crops
 from lla_fusion_ros.lab.calibration.fusers import fit_fuser, fit_weight_prior
 from lla_fusion_ros.lab.calibration.laplace import fit_posterior
 from lla_fusion_ros.lab.calibration.temperature import fit_temperatures, scale_heads, scaled
+from lla_fusion_ros.lab.calibration.warning_tracks import warning_tracks
 from lla_fusion_ros.lab.calibration.workload import (
     CHOICE,
     FUSERS,
@@ -31,7 +33,7 @@ from lla_fusion_ros.lab.calibration.workload import (
     workload,
 )
 from lla_fusion_ros.lab.datasets import CropSet, Splits, cut, degrade
-from lla_fusion_ros.lab.datasets.outliers import outlier_tracks
+from lla_fusion_ros.lab.datasets.background import background_tracks
 from lla_fusion_ros.networks import Ensemble, Normalisation, SplitNetwork
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.posterior.tune import Tuning, tune
@@ -67,7 +69,8 @@ class CalibrationOptions:
     """Attributes:
     cross: also fit the covariance between networks; C^2 blocks make the file larger.
     half: store network weights in 16 bits.
-    outliers: number of synthetic outlier tracks the warning model is fitted on.
+    outliers: number of synthetic outlier tracks that the warning model is fitted on, and of background ones.
+    background: folder of natural images for background tracks; scenery and textures are drawn without one.
     draws: how often the validation tracks are degraded; more draws steady the fuser's fits.
     test: also score the test tracks.
     candidates: fusers that the default is chosen from.
@@ -77,6 +80,7 @@ class CalibrationOptions:
     cross: bool = False
     half: bool = False
     outliers: int = 360
+    background: str | None = None
     draws: int = 2
     test: bool = True
     candidates: tuple[str, ...] = CANDIDATES
@@ -85,6 +89,8 @@ class CalibrationOptions:
     def __post_init__(self) -> None:
         if self.draws < 1:
             raise InputError(f"calibration needs at least one draw of the degradations, not {self.draws}")
+        if self.background is not None:
+            background_tracks(1, 1, folder=self.background)  # hours of training come before they are needed
 
 
 def calibrated_bundle(
@@ -109,10 +115,23 @@ def calibrated_bundle(
     values, weight_prior = _fuser_values(posterior, views, stage)
     choice = _choice(posterior, views, weight_prior, values, options, stage)
     classify = _counted(_classifier(trained), WARNINGS, expected, stage)
-    outside = views_of_crops(
-        classify, outlier_tracks(validation, options.outliers, options.seed), seed=options.seed + 1
+    extra = warning_tracks(
+        classify,
+        splits.validation,
+        validation,
+        trained.margin,
+        options.outliers,
+        options.background,
+        options.seed,
     )
-    warnings = fit_warnings(posterior, views, outside, _known(trained, splits, classify, options))
+    warnings = fit_warnings(
+        posterior,
+        views,
+        extra.strange,
+        _known(trained, splits, classify, options),
+        conditions=extra.conditions,
+        unreadable=extra.unreadable,
+    )
     arrays, record = warnings.to_parts()
     meta = BundleMeta(
         architecture=trained.architecture,
@@ -173,7 +192,7 @@ def _classifier(trained: Trained) -> Callable[[np.ndarray], Views]:
     def classify(crops: np.ndarray) -> Views:
         with torch.inference_mode():
             logits, features = ensemble(trained.normalisation(torch.from_numpy(np.ascontiguousarray(crops))))
-        return Views(logits.numpy(), features.numpy())
+        return Views(logits.numpy(), features.numpy(), crop_quality(crops))
 
     return classify
 

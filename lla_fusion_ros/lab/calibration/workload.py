@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lla_fusion_ros.lab.calibration.collect import LONGEST, REGIME_ORDER
+from lla_fusion_ros.lab.calibration.warning_tracks import (
+    BACKGROUND_CONDITIONS,
+    BACKGROUND_FRAMES,
+    MOST_TRACKS,
+    MOST_VIEWS,
+)
 from lla_fusion_ros.lab.datasets import Splits, TrackSet
+from lla_fusion_ros.lab.datasets.conditions import CONDITIONS, UNREADABLE
 
 TEMPERATURES, POSTERIOR, FUSERS = "temperature scaling", "Laplace posterior", "fusers"
 CHOICE, WARNINGS, SCORES = "choosing the default fuser", "warning models", "scores"
@@ -58,7 +65,7 @@ def workload(splits: Splits, networks: int, draws: int, outliers: int, test: boo
             POSTERIOR: StageWork(crops=train),
             FUSERS: StageWork(fits=1),
             CHOICE: StageWork(fits=folds),
-            WARNINGS: StageWork(crops=round(regimes * outliers * length) + train),
+            WARNINGS: StageWork(crops=_warning_crops(splits.validation, outliers, length) + train),
             SCORES: StageWork(crops=regimes * scored if test else 0),
         },
         networks,
@@ -68,3 +75,11 @@ def workload(splits: Splits, networks: int, draws: int, outliers: int, test: boo
 
 def _crops(part: TrackSet) -> int:
     return sum(min(len(track.frames), LONGEST) for track in part.tracks)
+
+
+def _warning_crops(validation: TrackSet, outliers: int, length: float) -> int:
+    """Outliers under the regimes, background and known objects under conditions."""
+    known = min(len(validation.tracks), MOST_TRACKS) * min(length, MOST_VIEWS)
+    signlike = len(REGIME_ORDER) * outliers * min(length, MOST_VIEWS)
+    background = outliers * BACKGROUND_FRAMES * len(BACKGROUND_CONDITIONS)
+    return round(signlike + background + known * (len(CONDITIONS) + len(UNREADABLE)))

@@ -19,7 +19,7 @@ from lla_fusion_ros.lab.datasets import Regime, TrackSet
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_views import TrackViews
 
-_VERSION = 1  # raised when the same key would give other arrays, for instance after a change to `degrade`
+_VERSION = 2  # raised when the same key would give other arrays, for instance after a change to `degrade`
 
 
 def default_cache() -> Path:
@@ -70,8 +70,8 @@ def _load(file: Path) -> TrackViews | None:
     """None where nothing was kept, or where the file does not read: it is then made anew."""
     try:
         with np.load(file, allow_pickle=False) as stored:
-            return TrackViews(**{field.name: stored[field.name] for field in fields(TrackViews)})
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            return TrackViews(**{name: stored[name] for name in stored.files})
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
         return None
 
 
@@ -81,7 +81,8 @@ def _save(file: Path, views: TrackViews) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=file.parent, suffix=".part")
         with os.fdopen(handle, "wb") as stream:
-            np.savez(stream, **{field.name: getattr(views, field.name) for field in fields(TrackViews)})
+            arrays = {field.name: getattr(views, field.name) for field in fields(TrackViews)}
+            np.savez(stream, **{name: array for name, array in arrays.items() if array is not None})
         os.replace(name, file)
     except OSError as error:
         raise InputError(
