@@ -38,7 +38,7 @@ def impossible_boxes(scene: Scene, checks: Checks) -> int:
         scene.drive(2)
     scene.settle()
     expected = {reason: rounds * len(boxes) for reason, boxes in BAD_BOXES.items()}
-    checks.counts(scene.growth("perception", "left"), expected, "left")
+    scene.check_counts(checks, "perception", "left", expected)
     return rounds * sum(map(len, BAD_BOXES.values()))
 
 
@@ -59,7 +59,7 @@ def impossible_ids(scene: Scene, checks: Checks) -> int:
     scene.settle()
     expected = {"dropped_empty_id": 2, "dropped_long_id": 2, "dropped_duplicate": 1}
     expected = {reason: rounds * count for reason, count in expected.items()}
-    checks.counts(scene.growth("perception", "right"), expected, "right")
+    scene.check_counts(checks, "perception", "right", expected)
     return rounds * (5 + len(ODD_IDS))
 
 

@@ -63,7 +63,7 @@ def sizes_and_encodings(scene: Scene, checks: Checks) -> int:
         checks.that(not scene.step(with_image(shot, strange)), f"the core takes encoding {encoding}X")
         unknown += 1
     scene.settle()
-    checks.counts(scene.growth("perception", "left"), {BAD_IMAGE: unknown}, "left")
+    scene.check_counts(checks, "perception", "left", {BAD_IMAGE: unknown})
     return injected + unknown
 
 
@@ -84,7 +84,7 @@ def half_written_jpegs(scene: Scene, checks: Checks) -> int:
         if number % 5 == 0:
             scene.drive(2)
     scene.settle()
-    checks.counts(scene.growth("perception", "right"), {BAD_IMAGE: count}, "right")
+    scene.check_counts(checks, "perception", "right", {BAD_IMAGE: count})
     return count
 
 
@@ -111,7 +111,7 @@ def truncated_images(scene: Scene, checks: Checks) -> int:
             checks.that(scene.step(scene.road.next_of("left")), "the good frame after it was not fused")
             count += 1
     scene.settle()
-    checks.counts(scene.growth("perception", "left"), {BAD_IMAGE: count}, "left")
+    scene.check_counts(checks, "perception", "left", {BAD_IMAGE: count})
     return count
 
 
@@ -134,7 +134,7 @@ def hundred_megapixels(scene: Scene, checks: Checks) -> int:
         checks.that(not scene.step(with_image(shot, bad)), f"the core takes a {kind} of 100 megapixels")
     scene.settle()
     for camera in ("left", "right"):
-        checks.counts(scene.growth("perception", camera), {BAD_IMAGE: count}, camera)
+        scene.check_counts(checks, "perception", camera, {BAD_IMAGE: count})
     return 2 * count
 
 
@@ -157,5 +157,5 @@ def bytes_that_are_no_message(scene: Scene, checks: Checks) -> int:
             count += 2
         scene.drive(2)
     scene.settle()
-    checks.counts(scene.growth("perception", "left"), {"dropped_bad_message": count}, "left")
+    scene.check_counts(checks, "perception", "left", {"dropped_bad_message": count})
     return count

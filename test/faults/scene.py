@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rcl_interfaces.msg import SetParametersResult
@@ -15,6 +15,7 @@ from vision_msgs.msg import Detection2DArray
 
 from faults.core import Core, Shot, difference
 from faults.drive import CAMERAS, COMPRESSED, Road, with_boxes
+from faults.outcome import Checks
 from faults.stage import MODULES, PATIENCE, Diagnosed, Stage, memory_mb
 from lla_fusion_ros.stream.frames import FusedFrame
 from lla_fusion_ros.types.settings import FusionSettings
@@ -22,6 +23,7 @@ from support.camera import CameraOnGraph, stamp_of
 from support.processes import RosProcess
 from support.waiting import wait_for
 
+REPORTS = 5  # of /diagnostics
 NODES = {"perception": ("perception",), "distributed": ("crop_classifier", "class_fusion"), "alone": ()}
 PARAMS = {
     "model": "signworld",
@@ -125,6 +127,15 @@ class Scene:
     def growth(self, node: str, camera: str) -> Counter[str]:
         """How much each counter has grown since the fault began; call `diagnosed.fresh` first."""
         return self.diagnosed.counters(node, camera) - self._before[node, camera]
+
+    def check_counts(self, checks: Checks, node: str, camera: str, expected: Mapping[str, int]) -> None:
+        """Counters grew by just so much; a frame still under way gets a few more reports to arrive."""
+        for _ in range(REPORTS):
+            found = self.growth(node, camera)
+            if all(found[key] == count for key, count in expected.items()):
+                break
+            self.diagnosed.fresh(self.nodes)
+        checks.counts(found, expected, camera)
 
     def memory_mb(self) -> dict[int, float]:
         """By process id, so that a process that was started again is not compared with its predecessor."""

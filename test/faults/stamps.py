@@ -83,7 +83,7 @@ def stamps_of_zero(scene: Scene, checks: Checks) -> int:
         count += 1
     scene.drive(2)
     scene.settle()
-    checks.counts(scene.growth("perception", "left"), {"dropped_no_stamp": objects}, "left")
+    scene.check_counts(checks, "perception", "left", {"dropped_no_stamp": objects})
     return count
 
 

@@ -44,7 +44,7 @@ def checked_drive(scene: Scene, checks: Checks, count: int = 20) -> None:
     scene.diagnosed.fresh(scene.nodes)
     checks.that(not scene.wrong, f"{len(scene.wrong)} wrong answers, first: {scene.wrong[:1]}")
     for camera in CAMERAS:
-        checks.counts(scene.growth(scene.nodes[-1], camera), {}, camera)
+        scene.check_counts(checks, scene.nodes[-1], camera, {})
     for name, process in scene.processes.items():
         process.check()
         checks.that("Traceback" not in process.log, f"{name} printed a traceback:\n{process.log[-3000:]}")

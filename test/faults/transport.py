@@ -120,7 +120,7 @@ def duplicates(scene: Scene, checks: Checks) -> int:
         scene.send_boxes(shot)
     scene.settle()
     check_halves(scene, checks, "left", 0, boxes, dropped_duplicate=copies["left"])
-    checks.counts(scene.growth("perception", "right"), {"dropped_duplicate": copies["right"]}, "right")
+    scene.check_counts(checks, "perception", "right", {"dropped_duplicate": copies["right"]})
     return frames + boxes
 
 
@@ -148,5 +148,5 @@ def reordering(scene: Scene, checks: Checks) -> int:
     checks.that(late, "no frame was late, the fault is too mild")
     for camera in CAMERAS:
         losses = scene.core_losses(camera)
-        checks.counts(scene.growth("perception", camera), losses, camera)
+        scene.check_counts(checks, "perception", camera, losses)
     return len(parts)
