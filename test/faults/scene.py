@@ -128,10 +128,17 @@ class Scene:
         """How much each counter has grown since the fault began; call `diagnosed.fresh` first."""
         return self.diagnosed.counters(node, camera) - self._before[node, camera]
 
-    def check_counts(self, checks: Checks, node: str, camera: str, expected: Mapping[str, int]) -> None:
+    def check_counts(
+        self,
+        checks: Checks,
+        node: str,
+        camera: str,
+        expected: Mapping[str, int],
+        seen: Callable[[Counter[str]], Counter[str]] = lambda counts: counts,
+    ) -> None:
         """Counters grew by just so much; a frame still under way gets a few more reports to arrive."""
         for _ in range(REPORTS):
-            found = self.growth(node, camera)
+            found = seen(self.growth(node, camera))
             if all(found[key] == count for key, count in expected.items()):
                 break
             self.diagnosed.fresh(self.nodes)

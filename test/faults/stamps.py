@@ -49,8 +49,7 @@ def clock_steps(scene: Scene, checks: Checks) -> int:
     for camera in CAMERAS:
         losses = scene.core_losses(camera)
         checks.that(losses["dropped_late"], f"{camera}: no frame was late, the fault is too mild")
-        found = scene.growth("perception", camera)
-        checks.counts(_old(found), _old(losses), camera)
+        scene.check_counts(checks, "perception", camera, _old(losses), _old)
     return len(steps)
 
 
