@@ -74,7 +74,9 @@ def test_unknown_and_absent_devices_are_refused(bundle, monkeypatch):
         Classifier(bundle, device="cpu", precision="float16")
     with pytest.raises(InputError, match="'int4' is unknown"):
         Classifier(bundle, precision="int4")
-    monkeypatch.setattr("lla_fusion_ros.networks.torch_engine.choose_device", lambda name: torch.device("cuda"))
+    monkeypatch.setattr(
+        "lla_fusion_ros.networks.torch_engine.choose_device", lambda name: torch.device("cuda")
+    )
     with pytest.raises(InputError, match="int8 needs a device of type cpu, not 'cuda'"):
         Classifier(bundle, precision="int8")
 

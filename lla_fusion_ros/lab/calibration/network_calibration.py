@@ -117,7 +117,8 @@ def fit_posterior(
         if not (np.isfinite(views.logits).all() and np.isfinite(views.features).all()):
             raise InputError("the networks return NaN or infinity on the training data")
         kind: type[RunningSum] = CrossSum if cross else DiagonalSum
-        total = total or kind(*views.logits.shape[1:], views.features.shape[2])
+        networks, classes = views.logits.shape[1:]
+        total = total or kind(networks, classes, views.features.shape[2])
         total.add(views.logits.astype(np.float64), views.features.astype(np.float64))
     assert total is not None
     posterior: EnsemblePosterior = total.finish(max(prior_precision, 1e-3))

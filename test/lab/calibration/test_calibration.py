@@ -21,9 +21,9 @@ from lla_fusion_ros.lab.calibration.fusers import (
     winner,
 )
 from lla_fusion_ros.lab.calibration.network_calibration import (
+    TorchNetworks,
     fit_temperature,
     fit_temperatures,
-    TorchNetworks,
     scaled,
     temperature_scaled,
 )
