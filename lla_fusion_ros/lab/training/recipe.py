@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -26,6 +26,31 @@ from lla_fusion_ros.types.errors import InputError
 
 QUICK_IMAGES = 2500  # for training
 QUICK_TRACKS = 40  # for validation, and as many for the test
+
+
+class Divided(Protocol):
+    """What a recipe says of the data set: see `Recipe`."""
+
+    @property
+    def calibration(self) -> CalibrationOptions: ...
+
+    @property
+    def holdout(self) -> tuple[int, ...]: ...
+
+    @property
+    def fractions(self) -> tuple[float, float, float]: ...
+
+    @property
+    def split_seed(self) -> int: ...
+
+    @property
+    def own_test(self) -> bool: ...
+
+    @property
+    def quick(self) -> bool: ...
+
+    @property
+    def data_options(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +81,7 @@ class Recipe:
     command: str = ""
 
 
-def split_for(recipe: Recipe, tracks: TrackSet) -> Splits:
+def split_for(recipe: Divided, tracks: TrackSet) -> Splits:
     """The parts that a recipe trains, calibrates and tests on; refuses what cannot be calibrated."""
     splits = split_tracks(tracks, recipe.holdout, recipe.fractions, recipe.split_seed, recipe.own_test)
     for name, part in (("training", splits.train), ("validation", splits.validation)):
@@ -113,7 +138,7 @@ def run_recipe(
         },
     )
     return calibrated_bundle(
-        trained, splits, _dataset_record(recipe, tracks, splits), recipe.calibration, stage
+        trained, splits, dataset_record(recipe, tracks, splits), recipe.calibration, stage
     )
 
 
@@ -146,7 +171,7 @@ def _commands(recipe: Recipe) -> list[str]:
     return [*(command for command in earlier if " --epochs 0 " not in f"{command} "), recipe.command]
 
 
-def _dataset_record(recipe: Recipe, tracks: TrackSet, splits: Any) -> dict[str, Any]:
+def dataset_record(recipe: Divided, tracks: TrackSet, splits: Any) -> dict[str, Any]:
     return {
         "name": tracks.name,
         "digest": tracks.digest,
