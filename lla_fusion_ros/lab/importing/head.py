@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +10,8 @@ from scipy.optimize import minimize
 from lla_fusion_ros.types.metrics import nll
 from lla_fusion_ros.types.pmf import softmax
 
-# Candidates of the L2 penalty, per class and in units of the features' mean square.
-PENALTIES = tuple(10.0 ** (power / 2) for power in range(-4, 7))
+# Candidates of the L2 penalty, in units of the mean square length of the features.
+PENALTIES = tuple(10.0**power for power in (-4, -3.5, -3, -2.5, -2, -1.5, -1, -0.5, 0))
 MOST_FEATURES = 128  # of the posterior
 POSTERIOR_BYTES = 64 * 1024**2  # of its blocks in double precision, all networks and classes together
 
@@ -26,62 +25,59 @@ class FittedHead:
     penalty: float
 
 
-def fit_head(
-    features: np.ndarray,
-    label: np.ndarray,
-    classes: int,
-    penalty: float,
-    start: FittedHead | None = None,
-    weight: np.ndarray | None = None,
-) -> FittedHead:
-    """The minimum of sum_n w_n (-ln p_n) + penalty / 2 |W|^2, which is one and found to 1e-5 of its gradient.
+class Regression:
+    """Heads for features [n, d] of views with labels [n].
 
-    features [n, d], label [n], weight [n]
+    A head is searched for along the principal directions of the features, each in units of what the loss is
+    curved there: this takes dozens of steps where the features themselves would take thousands.
     """
-    count, width = features.shape
-    phi = np.concatenate([features, np.ones((count, 1))], axis=1).astype(np.float64)
-    rows = np.ones(count) if weight is None else weight
-    begin = np.zeros((classes, width + 1))
-    if start is not None:
-        begin = np.concatenate([start.weight, start.bias[:, None]], axis=1)
-    decay = np.full(width + 1, penalty)
 
-    def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        theta = flat.reshape(classes, width + 1)
-        pmf = softmax(phi @ theta.T)
-        chosen = pmf[np.arange(count), label]
-        value = -(rows * np.log(np.maximum(chosen, 1e-300))).sum() + 0.5 * (decay * theta**2).sum()
-        pmf[np.arange(count), label] -= 1
-        return value, ((pmf * rows[:, None]).T @ phi + decay * theta).ravel()
+    def __init__(self, features: np.ndarray, label: np.ndarray, classes: int) -> None:
+        phi = np.concatenate([features, np.ones((len(features), 1))], axis=1).astype(np.float64)
+        square, self._directions = np.linalg.eigh(phi.T @ phi)
+        self._square = np.maximum(square, 0)
+        self._along = phi @ self._directions
+        self._own, self._classes = (np.arange(len(label)), label), classes
+        self.square_length = float(np.square(features).sum(axis=1).mean())
 
-    found = minimize(loss, begin.ravel(), jac=True, method="L-BFGS-B", options=_OPTIONS)
-    theta = found.x.reshape(classes, width + 1)
-    return FittedHead(theta[:, :-1], theta[:, -1], penalty)
+    def fit(
+        self, penalty: float, start: FittedHead | None = None, weight: np.ndarray | None = None
+    ) -> FittedHead:
+        """The one minimum of sum_n w_n (-ln p_n) + penalty / 2 |theta|^2, the bias being part of theta."""
+        unit = 1 / np.sqrt(self._square / (2 * self._classes) + penalty)  # [d + 1]
+        along, decay = self._along * unit, penalty * unit**2
+        count, width = along.shape
+        rows = np.ones(count) if weight is None else weight
+        begin = np.zeros((self._classes, width))
+        if start is not None:
+            begin = np.concatenate([start.weight, start.bias[:, None]], axis=1) @ self._directions / unit
 
+        def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
+            theta = flat.reshape(begin.shape)
+            pmf = softmax(along @ theta.T)
+            said = np.log(np.maximum(pmf[self._own], 1e-300))
+            pmf[self._own] -= 1
+            gradient = (pmf * rows[:, None]).T @ along + decay * theta
+            return 0.5 * (decay * theta**2).sum() - rows @ said, gradient.ravel()
 
-_OPTIONS = {"maxiter": 2000, "maxfun": 4000, "gtol": 1e-3, "ftol": 1e-10, "maxcor": 30}
+        options = {"maxiter": 500, "gtol": 1e-5 * np.sqrt(count), "ftol": 1e-12}
+        found = minimize(loss, begin.ravel(), jac=True, method="L-BFGS-B", options=options)
+        theta = (found.x.reshape(begin.shape) * unit) @ self._directions.T
+        return FittedHead(theta[:, :-1], theta[:, -1], penalty)
 
-
-def choose_penalty(
-    training: tuple[np.ndarray, np.ndarray],
-    validation: tuple[np.ndarray, np.ndarray],
-    classes: int,
-    penalties: Sequence[float] = PENALTIES,
-) -> FittedHead:
-    """The head whose penalty gives the lowest NLL on validation views; strong ones first, each from the last."""
-    features, label = training
-    square = float(np.square(features).mean())
-    best: tuple[float, FittedHead] | None = None
-    head: FittedHead | None = None
-    for penalty in sorted(penalties, reverse=True):
-        head = fit_head(features, label, classes, penalty * square * features.shape[1], head)
-        value = nll(softmax(validation[0] @ head.weight.T + head.bias), validation[1])
-        if best is None or value < best[0]:
-            best = value, head
-        elif value > 1.05 * best[0]:  # it only grows from here
-            break
-    assert best is not None
-    return best[1]
+    def best(self, features: np.ndarray, label: np.ndarray) -> FittedHead:
+        """The head whose penalty gives the lowest NLL on other views; strong penalties first."""
+        best: tuple[float, FittedHead] | None = None
+        head: FittedHead | None = None
+        for penalty in sorted(PENALTIES, reverse=True):
+            head = self.fit(penalty * self.square_length, head)
+            value = nll(softmax(features @ head.weight.T + head.bias), label)
+            if best is None or value < best[0]:
+                best = value, head
+            elif value > 1.05 * best[0]:  # it only grows from here
+                break
+        assert best is not None
+        return best[1]
 
 
 def bootstrap_weights(track: np.ndarray, seed: int) -> np.ndarray:

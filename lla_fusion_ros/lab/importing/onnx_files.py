@@ -42,7 +42,9 @@ def read_onnx(path: Path) -> onnx.ModelProto:
     try:
         size = path.stat().st_size
         if size > LARGEST:
-            raise InputError(f"'{path}' has {size / 1e9:.1f} GB; an ONNX graph of 2 GB or more cannot be imported")
+            raise InputError(
+                f"'{path}' has {size / 1e9:.1f} GB; an ONNX graph of 2 GB or more cannot be imported"
+            )
         data = path.read_bytes()
     except OSError as error:
         raise InputError(f"'{path}' cannot be read: {error.strerror}") from None
@@ -114,8 +116,8 @@ def _last_linear(
         tensor = next((each for each in node.input if each not in constants), "")
     found = "nothing" if node is None else f"{node.op_type} '{node.name or tensor}'"
     raise InputError(
-        f"'{where}' does not end in a linear layer (Gemm or MatMul with stored weights): its output comes from "
-        f"{found}; name the layer with --layer, or a tensor of features together with --head new"
+        f"'{where}' does not end in a linear layer (Gemm or MatMul with stored weights): its output "
+        f"comes from {found}; name the layer with --layer, or a tensor of features together with --head new"
     )
 
 
@@ -182,8 +184,8 @@ def _refuse_external(graph: onnx.GraphProto, where: str) -> None:
     for tensor in _tensors(graph):
         if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
             raise InputError(
-                f"'{where}' keeps its weights in other files ('{tensor.name}'); save it as one file, in Python "
-                "`onnx.save(onnx.load(FILE), OTHER)`"
+                f"'{where}' keeps its weights in other files ('{tensor.name}'); save it as one file, in "
+                "Python `onnx.save(onnx.load(FILE), OTHER)`"
             )
 
 

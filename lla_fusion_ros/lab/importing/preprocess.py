@@ -1,4 +1,4 @@
-"""What a network wants done to a crop, put in front of its graph: the graph then takes crops as they are cut."""
+"""What a network wants done to a crop, put in front of its graph, which then takes crops as they are cut."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Preprocessing:
 
     Attributes:
         mean, std: one number for all colours, or three, in the order of `colours`.
-        scale: what the brightest pixel is before mean and std: 1, or 255 for networks that take bytes as floats.
+        scale: what the brightest pixel is before mean and std: 1, or 255 for networks of that range.
         colours: the order that the network takes.
         layout: nchw, nhwc or flat; empty: told by the shape of the input.
         size: side of the crops, where the graph leaves it open.
@@ -93,7 +93,7 @@ def _layout(dims: list[int], where: str) -> str:
         return "nchw"
     if len(dims) == 4 and dims[3] in (1, 3):
         return "nhwc"
-    raise InputError(f"'{where}' takes an input of shape {dims}; say with --layout where its channels are")
+    raise InputError(f"'{where}' takes an input of shape {dims}; say with --axes where its channels are")
 
 
 def taking_crops(model: onnx.ModelProto, wanted: Preprocessing, where: str) -> tuple[bytes, int]:
@@ -113,9 +113,13 @@ def taking_crops(model: onnx.ModelProto, wanted: Preprocessing, where: str) -> t
 
     if shape.kind == TensorProto.UINT8:
         if (wanted.mean, wanted.std, wanted.scale) != ((0.0,), (1.0,), 1.0):
-            raise InputError(f"'{where}' takes uint8 images and scales them itself: leave --mean and --std out")
+            raise InputError(
+                f"'{where}' takes uint8 images and scales them itself: leave --mean and --std out"
+            )
         if shape.channels == 1:
-            raise InputError(f"'{where}' takes grey uint8 images, which are not supported; export it for floats")
+            raise InputError(
+                f"'{where}' takes grey uint8 images, which are not supported; export it for floats"
+            )
     else:
         then("Cast", to=TensorProto.FLOAT)
     if shape.channels == 1:
@@ -144,4 +148,3 @@ def taking_crops(model: onnx.ModelProto, wanted: Preprocessing, where: str) -> t
     graph.input.extend([helper.make_tensor_value_info("crops", TensorProto.UINT8, dims), *kept])
     graph.output.extend(outputs)
     return model.SerializeToString(), shape.size
-

@@ -17,9 +17,8 @@ from lla_fusion_ros.lab.calibration.assemble import CalibrationOptions, Stage, T
 from lla_fusion_ros.lab.datasets import REGIMES, Splits, TrackSet, border_of, cut, degrade
 from lla_fusion_ros.lab.importing.head import (
     FittedHead,
+    Regression,
     bootstrap_weights,
-    choose_penalty,
-    fit_head,
     leading_directions,
     seen_width,
 )
@@ -152,7 +151,7 @@ def run_import(
 
 
 def relabelled(tracks: TrackSet, recipe: ImportRecipe) -> TrackSet:
-    """The data set with the classes of the networks' own heads; what they do not know is the outside world."""
+    """The data set with the classes of the networks' own heads; others are the outside world."""
     if recipe.new_heads:
         return tracks
     own = recipe.sources[0].weight
@@ -170,7 +169,9 @@ def relabelled(tracks: TrackSet, recipe: ImportRecipe) -> TrackSet:
             f"({', '.join(labels[:5])} ...)"
         )
     number = [places.get(name, -1) for name in tracks.class_names]
-    moved = tuple(replace(track, label=number[track.label] if track.label >= 0 else -1) for track in tracks.tracks)
+    moved = tuple(
+        replace(track, label=number[track.label] if track.label >= 0 else -1) for track in tracks.tracks
+    )
     return replace(tracks, class_names=tuple(labels), tracks=moved, mirrored=())
 
 
@@ -186,13 +187,13 @@ def cached(trunks: Trunks, graphs: Sequence[bytes], folder: Path | None) -> Outp
         file = folder / f"{key.hexdigest()}.npz"
         try:
             with np.load(file, allow_pickle=False) as kept:
-                return [kept[f"trunk_{number}"] for number in range(len(kept.files))]
+                return [kept[f"arr_{number}"] for number in range(len(kept.files))]
         except (OSError, ValueError, KeyError, EOFError):
             pass
         found = trunks(crops)
         folder.mkdir(parents=True, exist_ok=True)
         part = file.with_suffix(".part.npz")
-        np.savez(part, **{f"trunk_{number}": each for number, each in enumerate(found)})
+        np.savez(part, *found)  # whole or not at all
         part.replace(file)
         return found
 
@@ -204,9 +205,7 @@ def clear(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _heads(
-    recipe: ImportRecipe, splits: Splits, outputs: Outputs, stage: Stage
-) -> tuple[list[Head], float]:
+def _heads(recipe: ImportRecipe, splits: Splits, outputs: Outputs, stage: Stage) -> tuple[list[Head], float]:
     """All heads, and the precision of their prior."""
     classes = len(splits.train.class_names)
     training = _features(recipe, splits.train, outputs, REGIMES[1:], stage)
@@ -256,7 +255,9 @@ def _features(
     label, track = (np.concatenate([getattr(each, name) for each in sets]) for name in ("label", "track"))
     joined = [np.concatenate(parts) for parts in zip(*found, strict=True)]
     if not all(np.isfinite(each).all() for each in joined):
-        raise InputError("the network returns NaN or infinity on the training images; is --mean, --std right?")
+        raise InputError(
+            "the network returns NaN or infinity on the training images; is --mean, --std right?"
+        )
     return _Features(joined, label, track)
 
 
@@ -264,22 +265,12 @@ def _new_heads(
     recipe: ImportRecipe, training: _Features, validation: _Features, trunk: int, classes: int
 ) -> list[FittedHead]:
     """One fitted on all training tracks, or several on tracks drawn with replacement."""
-    best = choose_penalty(
-        (training.outputs[trunk], training.label), (validation.outputs[trunk], validation.label), classes
-    )
+    regression = Regression(training.outputs[trunk], training.label, classes)
+    best = regression.best(validation.outputs[trunk], validation.label)
     if recipe.new_heads == 1:
         return [best]
-    return [
-        fit_head(
-            training.outputs[trunk],
-            training.label,
-            classes,
-            best.penalty,
-            best,
-            bootstrap_weights(training.track, recipe.calibration.seed + number),
-        )
-        for number in range(recipe.new_heads)
-    ]
+    seeds = (recipe.calibration.seed + number for number in range(recipe.new_heads))
+    return [regression.fit(best.penalty, best, bootstrap_weights(training.track, seed)) for seed in seeds]
 
 
 def _bases(outputs: Sequence[np.ndarray], networks: int, classes: int) -> list[np.ndarray | None]:

@@ -31,7 +31,9 @@ def load_module(factory: str, weights: Path | None) -> nn.Module:
             found = getattr(found, part)
         module = found()
     except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise InputError(f"--module {factory}: {error}; give package.module:function, called without arguments")
+        raise InputError(
+            f"--module {factory}: {error}; give package.module:function, called without arguments"
+        ) from None
     finally:
         sys.path.remove("")
     if not isinstance(module, nn.Module):
@@ -69,7 +71,9 @@ def cut_module(module: nn.Module, size: int, channels: int = 3, layer: str = "")
     linear = {name: each for name, each in module.named_modules() if isinstance(each, nn.Linear)}
     if not linear or (layer and layer not in linear):
         known = ", ".join(list(linear)[-5:]) or "none"
-        raise InputError(f"the module has no nn.Linear{f' {layer!r}' if layer else ''}; its last are: {known}")
+        raise InputError(
+            f"the module has no nn.Linear{f' {layer!r}' if layer else ''}; its last are: {known}"
+        )
     name = layer or list(linear)[-1]
     head = linear[name]
     probe = torch.rand(2, channels, size, size)
@@ -113,7 +117,9 @@ def _exported(module: nn.Module, probe: torch.Tensor) -> bytes:
             )
         except Exception as error:
             line = str(error).strip().splitlines()[0][:300]
-            raise InputError(f"torch cannot export the module to ONNX: {line}; import its ONNX file") from None
+            raise InputError(
+                f"torch cannot export the module to ONNX: {line}; import its ONNX file"
+            ) from None
     return file.getvalue()
 
 

@@ -64,6 +64,7 @@ class Recipe:
         start: a bundle to begin from; with 0 epochs only the calibration is done again.
         quick: train and calibrate on a small part of the split, for a first bundle in a minute or two.
         half: store network weights in 16 bits.
+        plugins: Python modules that register the architecture, for the record.
         data_options: what the data set was loaded with, for the record.
         command: the command line, for the record.
     """
@@ -77,6 +78,7 @@ class Recipe:
     start: Bundle | None = None
     quick: bool = False
     half: bool = False
+    plugins: tuple[str, ...] = ()
     data_options: dict[str, Any] = field(default_factory=dict)
     command: str = ""
 
@@ -136,6 +138,7 @@ def run_recipe(
             "commands": _commands(recipe),
             "torch": torch.__version__,
         },
+        plugins=recipe.plugins,
     )
     return calibrated_bundle(
         trained, splits, dataset_record(recipe, tracks, splits), recipe.calibration, stage
