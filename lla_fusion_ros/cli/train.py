@@ -107,7 +107,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=0.0,
         help="share of crops with other contrasts and surroundings (%(default)s)",
     )
+    how.add_argument(
+        "--coded",
+        type=float,
+        default=0.0,
+        help="share of crops as other cameras send them: JPEG, other colours, another side (%(default)s)",
+    )
     how.add_argument("--outliers", type=float, default=0.15, help="share of synthetic outliers (%(default)s)")
+    how.add_argument(
+        "--background",
+        metavar="DIR",
+        help="natural images without objects of these classes: networks and warnings learn what is none",
+    )
     how.add_argument(
         "--repulsion", type=float, default=0.0, help="push members apart by this much (%(default)s)"
     )
@@ -227,6 +238,7 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
         hard=args.hard,
         faded=args.faded,
         relit=args.relit,
+        coded=args.coded,
         outliers=args.outliers,
         repulsion=args.repulsion,
         seed=args.seed,
@@ -236,6 +248,7 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
         cross=args.cross,
         half=args.half_weights,
         outliers=usual["outlier_tracks"],
+        background=args.background,
         draws=draws,
         test=not args.no_test,
         candidates=QUICK_CANDIDATES if args.quick else CANDIDATES,

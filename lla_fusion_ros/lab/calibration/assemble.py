@@ -78,6 +78,7 @@ class CalibrationOptions:
     cross: also fit the covariance between networks; C^2 blocks make the file larger.
     half: store network weights in 16 bits.
     outliers: number of synthetic outlier tracks the warning model is fitted on.
+    background: folder of natural images for background tracks; scenery and textures are drawn without one.
     draws: how often the validation tracks are degraded; more draws steady the fuser's fits.
     test: also score the test tracks.
     candidates: fusers that the default is chosen from.
@@ -87,6 +88,7 @@ class CalibrationOptions:
     cross: bool = False
     half: bool = False
     outliers: int = 360
+    background: str | None = None
     draws: int = 2
     test: bool = True
     candidates: tuple[str, ...] = CANDIDATES
