@@ -10,10 +10,10 @@ from lla_fusion_ros.networks.architectures import (
     build_network,
     register_architecture,
 )
+from lla_fusion_ros.networks.classifier import Normalisation
 from lla_fusion_ros.networks.eight_bits import NotInEightBitsError
-from lla_fusion_ros.networks.ensemble import Ensemble
-from lla_fusion_ros.networks.network import SplitNetwork, with_bias_feature
-from lla_fusion_ros.networks.normalise import Normalisation
+from lla_fusion_ros.networks.ensemble import Ensemble, with_bias_feature
+from lla_fusion_ros.networks.network import SplitNetwork
 
 __all__ = [
     "Architecture",

@@ -14,8 +14,8 @@ from lla_fusion_ros.engine.engine import FrameResult, FusionEngine, Observation
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.views import Views
-from lla_fusion_ros.warnings.decide import HOLD
 from lla_fusion_ros.warnings.fit import fit_warnings
+from lla_fusion_ros.warnings.flow import HOLD
 from lla_fusion_ros.warnings.result import CAMERA_DISAGREEMENT, IDENTITY_SWITCH, OUT_OF_DISTRIBUTION, Level
 from support.feature_world import CLASSES, FeatureWorld, WorldModel
 

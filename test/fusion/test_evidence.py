@@ -14,8 +14,7 @@ from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.base import Fuser
 from lla_fusion_ros.fusion.wls import Wls
 from lla_fusion_ros.types.pmf import softmax
-from lla_fusion_ros.types.rows import state_bytes
-from lla_fusion_ros.types.views import Views
+from lla_fusion_ros.types.views import Views, state_bytes
 from support.tiny_posterior import make_posterior, make_views
 
 GAUGE_SAFE = sorted(set(fusers()) - {"wls"})

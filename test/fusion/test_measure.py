@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, logsumexp, softmax
 
-from lla_fusion_ros.fusion.measure import LOWEST_LOGIT, MeasuredViews, measured
-from lla_fusion_ros.fusion.quality import quality_features
+from lla_fusion_ros.fusion.measure import LOWEST_LOGIT, MeasuredViews, measured, quality_features
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.views import Views
 from support.tiny_posterior import make_posterior

@@ -7,8 +7,7 @@ import pytest
 
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views, pmf_along
-from lla_fusion_ros.fusion.measure import measured
-from lla_fusion_ros.fusion.quality import quality_features
+from lla_fusion_ros.fusion.measure import measured, quality_features
 from lla_fusion_ros.types.pmf import entropy, monte_carlo_joint, probit, softmax
 from lla_fusion_ros.types.views import Views
 from support.tiny_posterior import make_posterior, make_views

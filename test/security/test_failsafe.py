@@ -21,8 +21,8 @@ from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.views import Views
-from lla_fusion_ros.warnings.alarm import RATES, AlarmTable
 from lla_fusion_ros.warnings.fit import fit_warnings
+from lla_fusion_ros.warnings.model import RATES, AlarmTable
 from lla_fusion_ros.warnings.result import CAMERA_DISAGREEMENT, Level
 from support.feature_world import FeatureWorld, WorldModel
 from support.tiny_bundle import tiny_bundle

@@ -6,8 +6,8 @@ import pytest
 from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.lab.evaluation.fused import Fused, fuse_tracks, surviving_track
 from lla_fusion_ros.lab.evaluation.track_scores import track_scores
-from lla_fusion_ros.types.rows import take_rows
 from lla_fusion_ros.types.track_views import TrackViews
+from lla_fusion_ros.types.views import take_rows
 from support.tiny_bundle import tiny_bundle
 
 
