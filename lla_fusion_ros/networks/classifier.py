@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
+from lla_fusion_ros.images.quality import crop_quality
 from lla_fusion_ros.networks.eight_bits import NotInEightBitsError
 from lla_fusion_ros.networks.ensemble import Ensemble
 from lla_fusion_ros.types.errors import InputError
@@ -131,7 +132,7 @@ class Classifier:
             starts = range(0, len(crops), self.at_once)
             parts = [self._run_filled(crops[start : start + self.at_once]) for start in starts]
             both = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return Views(both[..., : self.classes], both[..., self.classes :])
+        return Views(both[..., : self.classes], both[..., self.classes :], crop_quality(crops))
 
     def _run_filled(self, crops: np.ndarray) -> np.ndarray:
         """Filled up with empty crops to one of EIGHT_BIT_BATCHES, where the networks run in 8 bits."""

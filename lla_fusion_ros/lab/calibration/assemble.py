@@ -13,6 +13,7 @@ from lla_fusion_ros import __version__
 from lla_fusion_ros.bundle import Bundle, BundleMeta, make_bundle
 from lla_fusion_ros.fusion import fusers
 from lla_fusion_ros.fusion.along import flat_views
+from lla_fusion_ros.images.quality import crop_quality
 from lla_fusion_ros.lab.calibration.collect import views_of_crops
 from lla_fusion_ros.lab.calibration.fusers import (
     CANDIDATES,
@@ -185,7 +186,7 @@ def _classifier(trained: Trained) -> Callable[[np.ndarray], Views]:
     def classify(crops: np.ndarray) -> Views:
         with torch.inference_mode():
             logits, features = ensemble(trained.normalisation(torch.from_numpy(np.ascontiguousarray(crops))))
-        return Views(logits.numpy(), features.numpy())
+        return Views(logits.numpy(), features.numpy(), crop_quality(crops))
 
     return classify
 
