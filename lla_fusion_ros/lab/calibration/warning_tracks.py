@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from lla_fusion_ros.lab.calibration.collect import by_track, views_of_crops
-from lla_fusion_ros.lab.datasets import CropSet, TrackSet, cut, outlier_tracks
+from lla_fusion_ros.lab.datasets import REGIMES, CropSet, TrackSet, cut, outlier_tracks
 from lla_fusion_ros.lab.datasets.background import background_tracks
 from lla_fusion_ros.lab.datasets.conditions import CONDITIONS, UNREADABLE, under_condition
 from lla_fusion_ros.types.track_views import TrackViews, joined
@@ -78,6 +78,16 @@ def views_under(
             views = by_track(classify(crops.images), crops, np.ones(len(crops), bool), condition)
             parts.append(replace(views, source=views.source + start))
     return joined(parts)
+
+
+def warning_crops(validation: TrackSet, outliers: int) -> int:
+    """How many crops `warning_tracks` classifies, about."""
+    views = sum(len(track.frames) for track in _thinned(validation).tracks)
+    per_track = views / max(min(len(validation.tracks), MOST_TRACKS), 1)
+    background = 2 * outliers * BACKGROUND_FRAMES * len(BACKGROUND_CONDITIONS)
+    return round(
+        views * (len(CONDITIONS) + len(UNREADABLE)) + background + len(REGIMES) * outliers * per_track
+    )
 
 
 def _thinned(tracks: TrackSet) -> TrackSet:
