@@ -31,8 +31,8 @@ QUICK = {"members": 2, "epochs": 5, "draws": 1, "outlier_tracks": 60}
 QUICK_CANDIDATES = ("evidence_pool", "pool")
 STEMS = ("stride", "pool")
 AS_NAMED = (  # settings that the options are called after
-    "batch", "learning_rate", "label_smoothing", "balance", "averaging", "clean", "hard", "faded", "relit", "coded",
-    "outliers", "repulsion", "seed",
+    "batch", "learning_rate", "label_smoothing", "balance", "averaging", "clean", "hard", "faded",
+    "relit", "coded", "outliers", "repulsion", "seed",
 )  # fmt: skip
 EXTRA = "lab"
 HELP = "train an ensemble on a data set, fit its posterior, calibrate everything, write a bundle"

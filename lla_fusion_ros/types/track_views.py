@@ -98,7 +98,8 @@ class TrackViews:
 
     def views_at(self, step: int) -> Views:
         """The views of one step; tracks that are shorter give zeros."""
-        return Views(self.logits[:, step], self.features[:, step])
+        quality = None if self.quality is None else self.quality[:, step]
+        return Views(self.logits[:, step], self.features[:, step], quality)
 
     def flat(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """All real views without their tracks: logits [n, C, M], features [n, C, D], label [n]."""
