@@ -17,7 +17,7 @@ from lla_fusion_ros.messages.status import Status, write_diagnostics, write_labe
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.received import HASH_PREFIX, ViewShape
 from lla_fusion_ros.types.pmf import softmax
-from lla_fusion_ros.warnings.result import CANNOT_TELL, Level, Verdict
+from lla_fusion_ros.warnings.result import Level, Verdict
 
 BARS = 3  # classes shown of each object in annotated images
 _SAYS = {
@@ -111,10 +111,7 @@ def annotated_message(fused: FusedFrame, class_names: Sequence[str]) -> Outgoing
     warnings = [
         " ".join(reason.replace("_", " ") for reason in verdict.reasons) for verdict in result.verdicts
     ]
-    # Bars of classes would be read as sure ones: of a bad picture only that is said.
-    readable = np.array([CANNOT_TELL not in verdict.reasons for verdict in result.verdicts], bool)
-    pmf = np.where(readable[:, None], result.pmf, 0.0)
-    return _annotated(frame, result.ids, frame.bbox[result.kept], pmf, class_names, warnings)
+    return _annotated(frame, result.ids, frame.bbox[result.kept], result.pmf, class_names, warnings)
 
 
 def annotated_views_message(frame: ViewFrame, class_names: Sequence[str]) -> Outgoing:
@@ -134,9 +131,7 @@ def _annotated(
     labels = []
     for row, track_id in enumerate(ids):
         surest = np.argsort(-pmf[row])[:BARS]
-        classes = tuple(
-            (class_names[index], float(pmf[row, index])) for index in surest if pmf[row, index] > 0
-        )
+        classes = tuple((class_names[index], float(pmf[row, index])) for index in surest)
         x, y, _, width, height = bbox[row].tolist()
         labels.append(Label((x, y, width, height), track_id, classes, warnings[row]))
     image = to_bgr8(frame.pixels)

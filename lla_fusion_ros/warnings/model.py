@@ -181,8 +181,9 @@ class Detector:
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Detector:
-        arrays = [np.asarray(record[name], float) for name in ("center", "scale", "coefficients")]
-        return cls(*arrays, float(record["intercept"]), AlarmTable.from_dict(record["alarm"]))
+        center, scale, weights = (np.asarray(record[n], float) for n in ("center", "scale", "coefficients"))
+        alarm = AlarmTable.from_dict(record["alarm"])
+        return cls(center, scale, weights, float(record["intercept"]), alarm)
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,8 +182,8 @@ def _coded(crop: np.ndarray, pixels: int, quality: int) -> np.ndarray:
     """As a camera sends it that saw `pixels` across: JPEG with half the colour resolution."""
     small = cv2.resize(crop, (pixels, pixels), interpolation=cv2.INTER_AREA)
     coded = cv2.imencode(".jpg", small[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality])[1]
-    seen = cv2.imdecode(coded, cv2.IMREAD_COLOR)[..., ::-1]
-    return cv2.resize(seen, crop.shape[1::-1], interpolation=cv2.INTER_LINEAR)
+    seen = np.asarray(cv2.imdecode(coded, cv2.IMREAD_COLOR))
+    return cv2.resize(seen[..., ::-1], crop.shape[1::-1], interpolation=cv2.INTER_LINEAR)
 
 
 def _sensor(crop: np.ndarray, gain: np.ndarray, noise: float, grain: np.ndarray) -> np.ndarray:
