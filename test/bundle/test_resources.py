@@ -13,7 +13,6 @@ from lla_fusion_ros.bundle.resources import find_model
 from lla_fusion_ros.types.errors import LlaFusionError
 from lla_fusion_ros.types.resources import find_resource
 
-
 RESOURCES = ["types/resources.py", "bundle/resources.py"]
 
 
