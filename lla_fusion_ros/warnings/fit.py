@@ -54,11 +54,10 @@ def fit_warnings(
     own = [(part, rows[rows < len(inside)]) for part, rows in parts]  # `inside` stands first in `known`
     said, projected, of_space = _views_of(posterior, inside, own)
     feature_weight, switch, detected = fit_switch(said, projected, of_space, inside, seed)
-    judged = unreadable is not None and unreadable.quality is not None and known.quality is not None
     return WarningModel(
         space=space,
         unknown=unknown,
-        unreadable=fit_unreadable(known, unreadable) if judged else None,
+        unreadable=None if unreadable is None else fit_unreadable(known, unreadable),
         feature_weight=feature_weight,
         camera_span=CAMERA_SPAN,
         switch=switch,

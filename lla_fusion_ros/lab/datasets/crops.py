@@ -144,7 +144,7 @@ def augmentation_plan(
                 chosen[:, None], np.exp(rng.uniform(-_CODED_CAST, _CODED_CAST, (count, 3))), plan.cast
             ),
             jpeg=np.where(chosen, rng.integers(*_CODED_QUALITY, count), 0),
-            pixels=np.exp(rng.uniform(*np.log(_CODED_PIXELS), count)),
+            pixels=np.rint(np.geomspace(*_CODED_PIXELS, 32))[rng.integers(0, 32, count)],
         )
     return plan
 
