@@ -93,15 +93,18 @@ class ReplayResult:
         return notes
 
 
-def choose_input(wiring: Wiring, use: Input) -> Sequence[CameraTopics] | Sequence[ViewTopics]:
+def choose_input(wiring: Wiring, options: ReplayOptions) -> Sequence[CameraTopics] | Sequence[ViewTopics]:
     """The cameras to fuse, or a sentence about what is missing."""
-    if use != "views" and wiring.cameras:
-        return wiring.cameras
-    if use != "images" and wiring.views:
-        return wiring.views
-    wanted = {"images": "images with tracked detections", "views": "recorded views"}.get(use, "")
-    reason = "; ".join(wiring.missing) or f"it has no {wanted}"
-    raise BagError(f"the bag cannot be fused: {reason}")
+    use = options.use
+    cameras = (use != "views" and wiring.cameras) or (use != "images" and wiring.views)
+    if not cameras:
+        wanted = {"images": "images with tracked detections", "views": "recorded views"}.get(use, "")
+        reason = "; ".join(wiring.missing) or f"it has no {wanted}"
+        raise BagError(f"the bag cannot be fused: {reason}")
+    names = [camera.name for camera in cameras]
+    for unknown in sorted(options.wiring.keys() - set(names)):
+        raise BagError(f"there is no camera '{unknown}'; the bag has {', '.join(names)}")
+    return cameras
 
 
 def replay(
@@ -113,10 +116,7 @@ def replay(
     progress: Callable[[int, int], None] | None = None,
 ) -> ReplayResult:
     """Fuse a bag; `progress` hears the recorder's time and the number of views since the last call."""
-    cameras = choose_input(wiring, options.use)
-    names = [camera.name for camera in cameras]
-    for unknown in options.wiring.keys() - set(names):
-        raise BagError(f"the bag has no camera '{unknown}'; it has {', '.join(names)}")
+    cameras = choose_input(wiring, options)
     perception = make_perception(
         bundle,
         cameras,
