@@ -17,6 +17,7 @@ from std_srvs.srv import Trigger
 from lla_fusion_ros.bundle import Bundle, load_bundle
 from lla_fusion_ros.bundle.resources import shipped_models
 from lla_fusion_ros.messages import contract
+from lla_fusion_ros.ros.compat import LACKING
 from lla_fusion_ros.ros.node_settings import NodeSettings
 from lla_fusion_ros.ros.parameters import Parameters
 from lla_fusion_ros.ros.publishers import TYPES, FusedOutput, Outputs
@@ -57,6 +58,8 @@ class ManagedNode(LifecycleNode):
         self._problem = ""
         self._worker: Worker | None = None
         self.inputs: Inputs | None = None
+        if LACKING:
+            self.get_logger().info(LACKING)
         self.tally = Tally()
         self.reporting = Reporting(self)
         self.guard = Guard(self.tally, self.on_frame_error)
