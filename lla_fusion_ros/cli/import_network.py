@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lla_fusion_ros.lab.importing.recipe import ImportRecipe, Source
 
 NAME = "import"
-EXTRA = "onnx"
+EXTRA = "import"
 HELP = "make a bundle of a trained torch or ONNX classifier and a data set, without training"
 EXAMPLE = """\
 lla-fusion import --onnx net.onnx --labels classes.txt --dataset folders --root crops --out mine.safetensors
