@@ -30,6 +30,10 @@ USUAL = {"members": 5, "epochs": 20, "draws": 2, "outlier_tracks": 360}
 QUICK = {"members": 2, "epochs": 5, "draws": 1, "outlier_tracks": 60}
 QUICK_CANDIDATES = ("evidence_pool", "pool")
 STEMS = ("stride", "pool")
+AS_NAMED = (  # settings that the options are called after
+    "batch", "learning_rate", "label_smoothing", "balance", "averaging", "clean", "hard", "faded", "relit",
+    "outliers", "repulsion", "seed",
+)  # fmt: skip
 EXTRA = "lab"
 HELP = "train an ensemble on a data set, fit its posterior, calibrate everything, write a bundle"
 EXAMPLE = """\
@@ -85,32 +89,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     how.add_argument("--epochs", type=int, help="0 with --start: only calibrate (20; with --quick 5)")
     how.add_argument("--batch", type=int, default=128, help="crops per step (%(default)s)")
-    how.add_argument("--learning-rate", type=float, default=3e-3, help="largest rate of Adam (%(default)s)")
-    how.add_argument("--prior", type=float, default=1.0, help="precision of the L2 prior (%(default)s)")
-    how.add_argument("--label-smoothing", type=float, default=0.0, help="(%(default)s)")
-    how.add_argument(
-        "--balance", type=float, default=0.0, help="1 shows rare classes as often as others (%(default)s)"
-    )
-    how.add_argument(
-        "--averaging", type=float, default=0.995, help="decay of the weight average (%(default)s)"
-    )
-    how.add_argument("--clean", type=float, default=0.4, help="share of clean crops (%(default)s)")
-    how.add_argument(
-        "--hard", type=float, default=0.3, help="share of hard crops; the rest is mixed (%(default)s)"
-    )
-    how.add_argument(
-        "--faded", type=float, default=0.0, help="share of crops with faded colours (%(default)s)"
-    )
-    how.add_argument(
-        "--relit",
-        type=float,
-        default=0.0,
-        help="share of crops with other contrasts and surroundings (%(default)s)",
-    )
-    how.add_argument("--outliers", type=float, default=0.15, help="share of synthetic outliers (%(default)s)")
-    how.add_argument(
-        "--repulsion", type=float, default=0.0, help="push members apart by this much (%(default)s)"
-    )
+    for name, default, meaning in (
+        ("--learning-rate", 3e-3, "largest rate of Adam"),
+        ("--prior", 1.0, "precision of the L2 prior"),
+        ("--label-smoothing", 0.0, "share of the target spread over all classes"),
+        ("--balance", 0.0, "1 shows rare classes as often as others"),
+        ("--averaging", 0.995, "decay of the weight average"),
+        ("--clean", 0.4, "share of clean crops"),
+        ("--hard", 0.3, "share of hard crops; the rest is mixed"),
+        ("--faded", 0.0, "share of crops with faded colours"),
+        ("--relit", 0.0, "share of crops with other contrasts and surroundings"),
+        ("--outliers", 0.15, "share of synthetic outliers"),
+        ("--repulsion", 0.0, "push members apart by this much"),
+    ):
+        how.add_argument(name, type=float, default=default, help=f"{meaning} (%(default)s)")
     how.add_argument("--seed", type=int, default=0, help="(%(default)s)")
     run = parser.add_argument_group("run")
     run.add_argument("--out", required=True, metavar="FILE", help="the bundle to write")
@@ -138,7 +130,7 @@ def run(args: argparse.Namespace) -> int:
     from lla_fusion_ros.lab.datasets import load_dataset
     from lla_fusion_ros.lab.training.recipe import run_recipe
     from lla_fusion_ros.lab.training.train import CheckpointFolder
-    from lla_fusion_ros.networks.classifier import choose_device
+    from lla_fusion_ros.networks.torch_engine import choose_device
     from lla_fusion_ros.types.memory import keep_freed_memory
 
     keep_freed_memory()
@@ -217,24 +209,12 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
         margin=margin,
         members=members,
         epochs=epochs,
-        batch=args.batch,
-        learning_rate=args.learning_rate,
         prior_precision=args.prior,
-        label_smoothing=args.label_smoothing,
-        balance=args.balance,
-        averaging=args.averaging,
-        clean=args.clean,
-        hard=args.hard,
-        faded=args.faded,
-        relit=args.relit,
-        outliers=args.outliers,
-        repulsion=args.repulsion,
-        seed=args.seed,
+        **{name: getattr(args, name) for name in AS_NAMED},
         normalisation=normalisation,
     )
     calibration = CalibrationOptions(
         cross=args.cross,
-        half=args.half_weights,
         outliers=usual["outlier_tracks"],
         draws=draws,
         test=not args.no_test,
@@ -251,6 +231,7 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
         own_test=args.own_test,
         start=start,
         quick=args.quick,
+        half=args.half_weights,
         data_options=options_of(args),
         command=shlex.join(["lla-fusion", *(word for word in sys.argv[1:] if word != "--resume")]),
     )

@@ -15,11 +15,9 @@ from lla_fusion_ros.fusion.measure import MeasuredViews, measured, zero_views
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.pmf import entropy
-from lla_fusion_ros.types.rows import grown, put_rows, rows_of, state_bytes, take_rows
 from lla_fusion_ros.types.settings import FusionSettings
-from lla_fusion_ros.types.views import Views
-from lla_fusion_ros.warnings.decide import rates
-from lla_fusion_ros.warnings.flow import TrackWarnings
+from lla_fusion_ros.types.views import Views, grown, put_rows, rows_of, state_bytes, take_rows
+from lla_fusion_ros.warnings.flow import TrackWarnings, rates
 from lla_fusion_ros.warnings.model import WarningModel
 from lla_fusion_ros.warnings.result import Verdicts
 

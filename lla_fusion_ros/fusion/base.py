@@ -1,11 +1,14 @@
 """What every fuser is: an object with an initial state, `update` and `predict`.
 
-A fuser works on many tracks at once; its state is a dataclass of arrays with one row per track (`rows.py`).
+A fuser works on many tracks at once; its state is a dataclass of arrays, one row per track (`types.views`).
 
 Most fusers are sums: the state after L views is the sum of L contributions, each computed from its view
 alone. They derive from `SumFuser` and write only `initial`, `contribution` and `predict`. Their cost per view
 and their memory do not grow with L, the order of the views does not matter, and the pmf after every L of
 every track comes from one cumulative sum (`along.pmf_along`).
+
+What numpy and torch call by different names (`exp`, `log`, `softmax` ...) stands here for both, so that one
+formula serves fusing and fitting. Operators, `clip`, `sum`, `mean` and indexing are the same in both.
 """
 
 from __future__ import annotations
@@ -16,14 +19,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lla_fusion_ros.fusion.arrays import Array, ones_like
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import InputError
-from lla_fusion_ros.types.rows import add, rows_of
+from lla_fusion_ros.types.pmf import softmax as numpy_softmax
 from lla_fusion_ros.types.track_views import TrackViews
-from lla_fusion_ros.types.views import Views
+from lla_fusion_ros.types.views import Views, add, rows_of
 
+Array = Any  # np.ndarray, or torch.Tensor while a fuser is fitted
 Value = float | list[float]
 Values = Mapping[str, Value]  # what a bundle stores for one fuser, as JSON
 
@@ -134,10 +137,21 @@ class Fuser:
 
 
 class SumFuser(Fuser):
-    """A fuser whose state is the sum of one contribution per view."""
+    """A fuser whose state is the sum of one contribution per view.
+
+    It writes `contribution`, or `inputs` and `sums` where torch is to differentiate the formula.
+    """
 
     def contribution(self, views: MeasuredViews) -> Any:
         """What one view of each track adds to the state."""
+        return self.sums(*self.inputs(views))
+
+    def inputs(self, views: MeasuredViews) -> tuple[np.ndarray, ...]:
+        """What the formula reads of views; no learned value enters here."""
+        raise NotImplementedError
+
+    def sums(self, *inputs: Array) -> Any:
+        """The contribution of one view of each track, from its inputs."""
         raise NotImplementedError
 
     def update(self, state: Any, views: Views) -> Any:
@@ -180,3 +194,29 @@ def growth(count: Array, alpha: Array, temperature: Array) -> Array:
     were independent; correlated frames lie in between.
     """
     return (count.clip(min=1.0) ** alpha / temperature)[:, None]
+
+
+def _is_tensor(x: Array) -> bool:
+    return hasattr(x, "requires_grad")
+
+
+def exp(x: Array) -> Array:
+    return x.exp() if _is_tensor(x) else np.exp(x)
+
+
+def log(x: Array) -> Array:
+    return x.log() if _is_tensor(x) else np.log(x)
+
+
+def ones_like(x: Array) -> Array:
+    return x.new_ones(x.shape) if _is_tensor(x) else np.ones_like(x)
+
+
+def largest(x: Array) -> Array:
+    """Over the last axis, which stays."""
+    return x.amax(-1, keepdim=True) if _is_tensor(x) else x.max(axis=-1, keepdims=True)
+
+
+def softmax(x: Array) -> Array:
+    """Over the last axis."""
+    return x.softmax(-1) if _is_tensor(x) else numpy_softmax(x)

@@ -7,20 +7,29 @@ from typing import Any
 
 import numpy as np
 
-from lla_fusion_ros.fusion.arrays import Array, exp, log, ones_like, softmax
-from lla_fusion_ros.fusion.base import FLOOR, SMALLEST, Scalar, Value, Values, growth
+from lla_fusion_ros.fusion.base import (
+    FLOOR,
+    SMALLEST,
+    Array,
+    Scalar,
+    Value,
+    Values,
+    exp,
+    growth,
+    log,
+    ones_like,
+    softmax,
+)
 from lla_fusion_ros.fusion.learn import Free
-from lla_fusion_ros.fusion.measure import MeasuredViews
+from lla_fusion_ros.fusion.measure import QUALITY_FEATURES, MeasuredViews, quality_features
 from lla_fusion_ros.fusion.quality import (
     BY_ENTROPY,
     LARGEST_LOG_WEIGHT,
     LARGEST_TRUST,
     MOST_RARITY,
-    QUALITY_FEATURES,
     RIDGE,
     VARIANCE_PRIOR,
     QualityFuser,
-    quality_features,
 )
 from lla_fusion_ros.fusion.safety import least_lapse
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior

@@ -13,8 +13,8 @@ from lla_fusion_ros.fusion.learn import chance_of_an_error, scored_pairs, smooth
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.pmf import monte_carlo, probit, softmax
-from lla_fusion_ros.types.rows import take_rows
 from lla_fusion_ros.types.track_views import TrackViews
+from lla_fusion_ros.types.views import take_rows
 
 MOST_TRACKS = 200  # to fit on: a prediction costs O(CMD^2), and a handful of coefficients needs no more
 RIDGE = 1e-3

@@ -8,18 +8,23 @@ from typing import Any
 import numpy as np
 
 from lla_fusion_ros.fusion.along import flat_views
-from lla_fusion_ros.fusion.arrays import Array, exp, largest, log, ones_like, softmax
-from lla_fusion_ros.fusion.base import FLOOR, SMALLEST, Scalar, Value, Values, growth
-from lla_fusion_ros.fusion.learn import Free
-from lla_fusion_ros.fusion.measure import MeasuredViews
-from lla_fusion_ros.fusion.quality import (
-    LARGEST_TRUST,
-    MOST_RARITY,
-    QUALITY_FEATURES,
-    RIDGE,
-    QualityFuser,
-    quality_features,
+from lla_fusion_ros.fusion.base import (
+    FLOOR,
+    SMALLEST,
+    Array,
+    Scalar,
+    Value,
+    Values,
+    exp,
+    growth,
+    largest,
+    log,
+    ones_like,
+    softmax,
 )
+from lla_fusion_ros.fusion.learn import Free
+from lla_fusion_ros.fusion.measure import QUALITY_FEATURES, MeasuredViews, quality_features
+from lla_fusion_ros.fusion.quality import LARGEST_TRUST, MOST_RARITY, RIDGE, QualityFuser
 from lla_fusion_ros.fusion.safety import least_lapse, opposed_views, safety_of
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.track_views import TrackViews

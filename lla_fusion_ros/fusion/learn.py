@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lla_fusion_ros.fusion.arrays import Array
-from lla_fusion_ros.fusion.base import SumFuser, Value
-from lla_fusion_ros.fusion.measure import MeasuredViews
+from lla_fusion_ros.fusion.base import Array, SumFuser, Value
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import LENGTHS
 from lla_fusion_ros.types.track_views import TrackViews
@@ -25,18 +23,7 @@ Free = Mapping[str, "torch.Tensor"]  # what a fit moves, without bounds
 
 
 class LearnedFuser(SumFuser):
-    """A sum fuser whose `sums` and `predict` use `arrays.py`, so that tensors pass through them."""
-
-    def inputs(self, views: MeasuredViews) -> tuple[np.ndarray, ...]:
-        """What the formula reads of views; no learned value enters here."""
-        raise NotImplementedError
-
-    def sums(self, *inputs: Array) -> Any:
-        """The contribution of one view of each track, from its inputs."""
-        raise NotImplementedError
-
-    def contribution(self, views: MeasuredViews) -> Any:
-        return self.sums(*self.inputs(views))
+    """A sum fuser whose `sums` and `predict` are written so that tensors pass through them too."""
 
     def learn(
         self,

@@ -20,6 +20,8 @@ from lla_fusion_ros.types.views import Views
 LOWEST_LOGIT = -1000.0
 # Far beyond any network's features, small enough that squares and long sums of them stay finite.
 HIGHEST_FEATURE = 1e30
+# Of a view's quality. None looks at another view; a bundle stores one coefficient for each, in this order.
+QUALITY_FEATURES = ("entropy", "energy", "log_norm", "log_variance", "disagreement")
 
 
 @dataclass(frozen=True)  # no slots: cached_property keeps its value in the instance
@@ -135,6 +137,19 @@ class MeasuredViews(Views):
             precision = 1.0 / np.maximum(self.variance_under(prior), 1e-12)  # [t, c, m]
             self._weighed[prior] = precision.sum(axis=1), (precision * self.centred).sum(axis=1)
         return self._weighed[prior]
+
+
+def quality_features(views: MeasuredViews, prior: float | None = None, variance: bool = True) -> np.ndarray:
+    """[t, features], in the order of QUALITY_FEATURES; without `variance` that column holds zeros.
+
+    `prior` is the prior precision of the Laplace variance among them, None that of the posterior. A large one
+    makes the variance a mere norm of the features; under a small one it tells how unlike the training views
+    of the predicted class a view is.
+    """
+    log_variance = np.zeros(len(views))
+    if variance:
+        log_variance = np.log(np.maximum(views.top_variance(prior), 1e-12)).mean(axis=1)
+    return np.stack([views.entropy, views.energy, views.log_norm, log_variance, views.disagreement], axis=1)
 
 
 @lru_cache(maxsize=4)  # to factorise a posterior takes far longer than to fuse a frame

@@ -1,4 +1,4 @@
-"""Quality features of a view, from the view alone: what the learned fusers weigh it by."""
+"""Fusers that weigh a view by its quality features, which come from the view alone."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from typing import ClassVar, TypeVar
 import numpy as np
 
 from lla_fusion_ros.fusion.along import flat_views
-from lla_fusion_ros.fusion.arrays import Array, exp
-from lla_fusion_ros.fusion.base import Values
+from lla_fusion_ros.fusion.base import Array, Values, exp
 from lla_fusion_ros.fusion.learn import LearnedFuser
-from lla_fusion_ros.fusion.measure import MeasuredViews
+from lla_fusion_ros.fusion.measure import QUALITY_FEATURES
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_views import TrackViews
 
-# None looks at another view; a bundle stores one coefficient for each, in this order.
-QUALITY_FEATURES = ("entropy", "energy", "log_norm", "log_variance", "disagreement")
 BY_ENTROPY = tuple(-1.0 if name == "entropy" else 0.0 for name in QUALITY_FEATURES)  # weights exp(-H)
 LARGEST_LOG_WEIGHT = 20.0  # one view never counts more than e^20 or less than e^-20 of a standard one
 RIDGE = 1e-3  # on standardised coefficients: features that say the same share the weight, none explodes
@@ -26,19 +23,6 @@ FARTHEST = 8.0  # in standard deviations: one absurd view must not steer a fit
 # Small against the data term: the variance then is the distance from the training views of the class, which
 # says far more than under the prior that calibrates single views.
 VARIANCE_PRIOR = 1.0
-
-
-def quality_features(views: MeasuredViews, prior: float | None = None, variance: bool = True) -> np.ndarray:
-    """[t, features], in the order of QUALITY_FEATURES; without `variance` that column holds zeros.
-
-    `prior` is the prior precision of the Laplace variance among them, None that of the posterior. A large one
-    makes the variance a mere norm of the features; under a small one it tells how unlike the training views
-    of the predicted class a view is.
-    """
-    log_variance = np.zeros(len(views))
-    if variance:
-        log_variance = np.log(np.maximum(views.top_variance(prior), 1e-12)).mean(axis=1)
-    return np.stack([views.entropy, views.energy, views.log_norm, log_variance, views.disagreement], axis=1)
 
 
 Own = TypeVar("Own", bound="QualityFuser")

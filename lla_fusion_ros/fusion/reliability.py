@@ -6,18 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from lla_fusion_ros.fusion.arrays import Array, exp, softmax
-from lla_fusion_ros.fusion.base import SMALLEST, Scalar, Value, Values, WeightedSum
+from lla_fusion_ros.fusion.base import SMALLEST, Array, Scalar, Value, Values, WeightedSum, exp, softmax
 from lla_fusion_ros.fusion.learn import Free
-from lla_fusion_ros.fusion.measure import MeasuredViews
-from lla_fusion_ros.fusion.quality import (
-    BY_ENTROPY,
-    LARGEST_LOG_WEIGHT,
-    QUALITY_FEATURES,
-    RIDGE,
-    QualityFuser,
-    quality_features,
-)
+from lla_fusion_ros.fusion.measure import QUALITY_FEATURES, MeasuredViews, quality_features
+from lla_fusion_ros.fusion.quality import BY_ENTROPY, LARGEST_LOG_WEIGHT, RIDGE, QualityFuser
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.track_views import TrackViews
 

@@ -6,17 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from lla_fusion_ros.fusion.arrays import Array, log, softmax
-from lla_fusion_ros.fusion.base import FLOOR, Scalar, Value, WeightedSum, growth
+from lla_fusion_ros.fusion.base import FLOOR, Array, Scalar, Value, WeightedSum, growth, log, softmax
 from lla_fusion_ros.fusion.learn import Free
-from lla_fusion_ros.fusion.measure import MeasuredViews
-from lla_fusion_ros.fusion.quality import (
-    BY_ENTROPY,
-    QUALITY_FEATURES,
-    RIDGE,
-    VARIANCE_PRIOR,
-    quality_features,
-)
+from lla_fusion_ros.fusion.measure import QUALITY_FEATURES, MeasuredViews, quality_features
+from lla_fusion_ros.fusion.quality import BY_ENTROPY, RIDGE, VARIANCE_PRIOR
 from lla_fusion_ros.fusion.reliability import Reliability
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.track_views import TrackViews

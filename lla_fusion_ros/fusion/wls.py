@@ -12,8 +12,7 @@ from lla_fusion_ros.fusion.cholesky import append_row, drop_first, forward_solve
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.pmf import monte_carlo, probit
-from lla_fusion_ros.types.rows import put_rows, take_rows
-from lla_fusion_ros.types.views import Views
+from lla_fusion_ros.types.views import Views, put_rows, take_rows
 
 NOTE = (
     "fuser 'wls' is eq. 25 as printed: over time its weights take both signs and accuracy falls with "

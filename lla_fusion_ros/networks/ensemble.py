@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 from lla_fusion_ros.networks.eight_bits import EightBitConvolutions, NotInEightBitsError
-from lla_fusion_ros.networks.network import SplitNetwork, folded, with_bias_feature
+from lla_fusion_ros.networks.network import SplitNetwork, folded
 from lla_fusion_ros.types.errors import InputError
 
 _ELEMENTWISE = (nn.ReLU, nn.Identity)
@@ -216,3 +216,8 @@ def _grouped_convolution(layers: Sequence[nn.Conv2d], shared: bool) -> nn.Conv2d
     if grouped.bias is not None:
         grouped.bias.data = torch.cat([layer.bias for layer in layers if layer.bias is not None])
     return grouped
+
+
+def with_bias_feature(features: torch.Tensor) -> torch.Tensor:
+    """Append the 1 that carries the bias, so that logits are one product with D = d + 1 features."""
+    return torch.cat([features, features.new_ones(*features.shape[:-1], 1)], dim=-1)

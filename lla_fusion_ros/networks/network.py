@@ -29,11 +29,6 @@ class SplitNetwork(nn.Module):
         return self.head(self.features(images))
 
 
-def with_bias_feature(features: torch.Tensor) -> torch.Tensor:
-    """Append the 1 that carries the bias, so that logits are one product with D = d + 1 features."""
-    return torch.cat([features, features.new_ones(*features.shape[:-1], 1)], dim=-1)
-
-
 def folded(network: SplitNetwork) -> SplitNetwork:
     """A copy for inference, batch norm folded into the layer before it, without dropout: fewer operations.
 

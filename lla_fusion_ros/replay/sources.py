@@ -37,9 +37,9 @@ def make_perception(
         return Perception(bundle, None, names, stream, fusion)
     from lla_fusion_ros.networks.classifier import Classifier
 
-    classifier = Classifier(bundle, device, precision)
+    classifier = Classifier(bundle, device, precision, threads=1)
     classifier.warm_up()
-    workers = len(os.sched_getaffinity(0)) if classifier.device.type == "cpu" else 1
+    workers = len(os.sched_getaffinity(0)) if classifier.on_cpu else 1
     own = {
         camera.name: replace((wiring or {}).get(camera.name, CameraWiring()), detections_type=camera.type)
         for camera in cameras

@@ -20,6 +20,7 @@ from lla_fusion_ros.bundle.resources import shipped_models
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.status import write_diagnostics
+from lla_fusion_ros.ros.compat import LACKING
 from lla_fusion_ros.ros.node_log import NodeLog
 from lla_fusion_ros.ros.node_settings import NodeSettings
 from lla_fusion_ros.ros.parameters import Parameters
@@ -27,9 +28,8 @@ from lla_fusion_ros.ros.publishers import TYPES, FusedOutput, Outputs
 from lla_fusion_ros.ros.subscriptions import Inputs
 from lla_fusion_ros.ros.worker import Worker
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
-from lla_fusion_ros.stream.guard import Guard
 from lla_fusion_ros.stream.health import Health
-from lla_fusion_ros.stream.perception import Perception
+from lla_fusion_ros.stream.perception import Guard, Perception
 from lla_fusion_ros.types.errors import InputError, LlaFusionError
 from lla_fusion_ros.types.tally import Tally
 
@@ -73,6 +73,8 @@ class ManagedNode(LifecycleNode):
         self._silent: frozenset[str] = frozenset()
         self._next_report = 0.0
         self.log = NodeLog(self.get_logger())
+        if LACKING:
+            self.get_logger().info(LACKING)
         self.crowded: dict[str, str] = {}  # topics on which two publishers send, and which
         self.tally = Tally()
         self.guard = Guard(self.tally, self.on_frame_error)

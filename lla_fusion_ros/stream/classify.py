@@ -6,6 +6,7 @@ they are filled up, is the classifier's matter.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lla_fusion_ros.detections.box_frame import to_image_pixels
+from lla_fusion_ros.detections.frame import to_image_pixels
 from lla_fusion_ros.engine.tracks import LONGEST_ID
 from lla_fusion_ros.images.crops import Pixels, check_boxes, cut_crops, shows_something
 from lla_fusion_ros.messages.images import CompressedImageMessage, ImageMessage
@@ -145,9 +146,9 @@ class ClassifyStage:
                     named.objects,
                     named.bbox,
                     rows,
+                    named.tracks,
                     named.decoded if isinstance(named.decoded, Pixels) else None,
                     frame.completed,
-                    named.tracks,
                 )
             )
         return result
@@ -245,6 +246,5 @@ def _usable(parts: Iterable[Prepared | None]) -> list[Prepared]:
 
 def _one_torch_thread() -> None:
     """Workers run side by side, so each needs one core; torch's own threads would fight over them."""
-    import torch
-
-    torch.set_num_threads(1)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)

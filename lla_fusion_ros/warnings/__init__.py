@@ -5,9 +5,9 @@ begin again. The flow, each step a file:
 
     state          running sums and last views of each track
     scores         p-values of "a known object", "one object", "cameras agree" (the last two: contradiction)
-    decide         false-alarm rates, hysteresis, levels, restarts
+    flow           runs them for all tracks of an engine, and decides: rates, hysteresis, levels, restarts
     result         what is said of the tracks of a frame
 
-`flow` runs them for all tracks of an engine. `model` is what a bundle stores, `alarm` its thresholds; `fit`,
-`fit_space` and `fit_contradiction` make it. Imports `types`, `posterior` and `fusion`.
+`model` is what a bundle stores, with its thresholds; `fit`, `fit_space` and `fit_contradiction` make it.
+Imports `types`, `posterior` and `fusion`.
 """

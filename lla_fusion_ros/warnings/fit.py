@@ -9,13 +9,12 @@ import numpy as np
 from lla_fusion_ros.fusion.along import flat_views, running_sums
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import InputError
-from lla_fusion_ros.types.rows import take_rows
 from lla_fusion_ros.types.track_views import TrackViews
-from lla_fusion_ros.warnings.alarm import AlarmTable
+from lla_fusion_ros.types.views import take_rows
 from lla_fusion_ros.warnings.contradiction import evidence
 from lla_fusion_ros.warnings.fit_contradiction import fit_camera, fit_switch
 from lla_fusion_ros.warnings.fit_space import fit_space
-from lla_fusion_ros.warnings.model import MOST_STANDARD, SCORES, FeatureSpace, WarningModel
+from lla_fusion_ros.warnings.model import MOST_STANDARD, SCORES, AlarmTable, FeatureSpace, WarningModel
 from lla_fusion_ros.warnings.scores import score_table, weak_posterior
 from lla_fusion_ros.warnings.state import Sums
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from lla_fusion_ros.types.track_views import TrackViews
-from lla_fusion_ros.warnings.alarm import AlarmTable
 from lla_fusion_ros.warnings.contradiction import camera_statistic, changes
+from lla_fusion_ros.warnings.model import AlarmTable
 from lla_fusion_ros.warnings.state import WINDOW, RecentViews
 
 FEATURE_WEIGHTS = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)

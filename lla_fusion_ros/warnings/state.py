@@ -1,6 +1,6 @@
 """What the warnings remember of each track; nothing of it grows with the track's length.
 
-Each class is a dataclass of arrays whose first axis is `tracks` (`lla_fusion_ros.types.rows`).
+Each class is a dataclass of arrays whose first axis is `tracks` (`lla_fusion_ros.types.views`).
 """
 
 from __future__ import annotations

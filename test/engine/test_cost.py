@@ -13,8 +13,8 @@ from lla_fusion_ros.engine.cost import bytes_per_track, check_cost
 from lla_fusion_ros.engine.engine import FusionEngine, Observation
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.types.errors import InputError
-from lla_fusion_ros.types.rows import state_bytes
 from lla_fusion_ros.types.settings import FusionSettings
+from lla_fusion_ros.types.views import state_bytes
 from support.tiny_posterior import make_posterior, make_views
 
 

@@ -12,8 +12,7 @@ from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.base import SumFuser
 from lla_fusion_ros.fusion.ema import Ema
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured
-from lla_fusion_ros.types.rows import add
-from lla_fusion_ros.types.views import Views
+from lla_fusion_ros.types.views import Views, add
 from lla_fusion_ros.warnings.state import Sums
 from support.tiny_posterior import make_posterior, make_views
 

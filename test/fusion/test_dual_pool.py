@@ -6,7 +6,7 @@ import pytest
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views, pmf_along
 from lla_fusion_ros.fusion.dual_pool import least_lapse
-from lla_fusion_ros.fusion.quality import QUALITY_FEATURES, quality_features
+from lla_fusion_ros.fusion.measure import QUALITY_FEATURES, quality_features
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_views import TrackViews
 from lla_fusion_ros.types.views import Views

@@ -5,7 +5,7 @@ import pytest
 
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views, pmf_along
-from lla_fusion_ros.fusion.quality import QUALITY_FEATURES
+from lla_fusion_ros.fusion.measure import QUALITY_FEATURES
 from lla_fusion_ros.types.track_views import TrackViews
 from support.tiny_bundle import tiny_bundle
 from support.tracks_with_bad_frames import tracks_with_bad_frames

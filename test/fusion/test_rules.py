@@ -7,8 +7,7 @@ import pytest
 
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views, pmf_along
-from lla_fusion_ros.fusion.measure import measured
-from lla_fusion_ros.fusion.quality import quality_features
+from lla_fusion_ros.fusion.measure import measured, quality_features
 from lla_fusion_ros.types.pmf import entropy, monte_carlo_joint, probit, softmax
 from lla_fusion_ros.types.views import Views
 from support.tiny_posterior import make_posterior, make_views
@@ -169,14 +168,6 @@ def test_reliability_weighs_views_by_their_standardised_quality_features() -> No
     values = {"theta": theta.tolist(), "center": center.tolist(), "scale": scale.tolist(), "a": 0.4, "b": 0.3}
     expected = softmax(s * weight.sum() ** 0.4 * np.exp(-0.3))
     np.testing.assert_allclose(fused("reliability", values), expected, rtol=1e-9)
-
-
-@pytest.mark.parametrize("prior", [None, 0.1])
-def test_the_variance_of_the_first_class_is_that_of_all_classes_there(prior) -> None:
-    views = measured(make_views(POSTERIOR, 7), POSTERIOR)
-    everything = views.laplace_variance if prior is None else views.variance_under(prior)
-    expected = everything[np.arange(7), :, views.top]
-    np.testing.assert_allclose(views.top_variance(prior), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", sorted(fusers()))

@@ -11,8 +11,7 @@ from lla_fusion_ros.fusion import make_fuser
 from lla_fusion_ros.fusion.wls import Wls, WlsState
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import InputError
-from lla_fusion_ros.types.rows import take_rows
-from lla_fusion_ros.types.views import Views
+from lla_fusion_ros.types.views import Views, take_rows
 from support.tiny_posterior import make_posterior, make_views
 
 

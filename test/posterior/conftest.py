@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.func import functional_call, hessian, jacrev
 
-from lla_fusion_ros.networks.network import SplitNetwork, with_bias_feature
+from lla_fusion_ros.networks import SplitNetwork, with_bias_feature
 
 CLASSES, WIDTH, INPUTS = 4, 5, 3
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lla_fusion_ros.types.rows import add, grown, put_rows, rows_of, state_bytes, take_rows
+from lla_fusion_ros.types.views import add, grown, put_rows, rows_of, state_bytes, take_rows
 
 
 @dataclass(frozen=True)

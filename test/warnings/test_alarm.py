@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lla_fusion_ros.warnings.alarm import RATES, AlarmTable
+from lla_fusion_ros.warnings.model import RATES, AlarmTable
 
 
 def test_a_stated_rate_holds_in_the_worst_conditions_not_on_average() -> None:

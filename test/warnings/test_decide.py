@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lla_fusion_ros.types.settings import FusionSettings
-from lla_fusion_ros.warnings.decide import HOLD, LIFE, decide, levels, raised_reasons
+from lla_fusion_ros.warnings.flow import HOLD, LIFE, decide, levels, raised_reasons
 from lla_fusion_ros.warnings.result import Level
 from lla_fusion_ros.warnings.state import Standing
 

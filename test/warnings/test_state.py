@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lla_fusion_ros.fusion.measure import measured
-from lla_fusion_ros.types.rows import add
+from lla_fusion_ros.types.views import add
 from lla_fusion_ros.warnings.state import WINDOW, RecentViews, Sums
 from support.tiny_posterior import make_posterior, make_views
 
