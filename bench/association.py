@@ -1,8 +1,8 @@
-"""Objects of several cameras joined by geometry: sign-world drives and a real rig, each camera its own tracker.
+"""Objects of several cameras joined by geometry, each camera its own tracker: sign world and a real rig.
 
     python bench/association.py                                     # precision, recall, time: a minute
     python bench/association.py --ddad FOLDER                       # and a real rig (DDAD_mini)
-    python bench/association.py --model models/signworld.safetensors    # and fused NLL over that with true ids
+    python bench/association.py --model models/signworld.safetensors  # and fused NLL over that with true ids
 
 10% of the boxes are missed and all are jittered by 5% of their sides. A pair is a track of one camera and one
 of another: "joined" if it ever was; recall is over pairs of one object that both cameras saw at 5 moments.
@@ -100,7 +100,8 @@ class Score:
         joined = max(1, self.right + self.wrong)
         longest = max(self.wrong_for, default=0.0)
         return (
-            f"precision {self.right / joined:.4f} ({self.wrong} of {joined} wrong, the longest for {longest:.1f} s), "
+            f"precision {self.right / joined:.4f} "
+            f"({self.wrong} of {joined} wrong, the longest for {longest:.1f} s), "
             f"recall {self.found / max(1, self.wanted):.4f} of {self.wanted}, "
             f"{1e6 * self.seconds / max(1, self.frames):.0f} us a frame"
         )
@@ -218,7 +219,8 @@ def ddad(folder: Path, jitter: float, degrees: float, seed: int, score: Score) -
     """Three moments of a real rig with three cameras; its ids are the tracks."""
     scene = json.loads((folder / "scene.json").read_text())
     rng = np.random.default_rng([seed, 80])
-    lenses, mounts = {}, {}
+    lenses: dict[str, Lens] = {}
+    mounts: dict[str, Pose] = {}
     for name, camera in scene["cameras"].items():
         k, pose = camera["intrinsics"], camera["pose_in_vehicle"]
         lenses[name] = Lens(1936, 1216, (k["fx"], k["skew"], k["cx"], 0, k["fy"], k["cy"], 0, 0, 1))

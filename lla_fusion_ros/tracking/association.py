@@ -23,10 +23,10 @@ SECOND = 1_000_000_000
 TICK, LAG = SECOND // 10, SECOND // 5
 BRACKET = 3 * SECOND // 10  # between two boxes of a track that are interpolated
 NEAR = 3 * SECOND // 100  # ... and between two boxes where one is missing
-HALF_LIFE = 1.5  # seconds; so that a wrong join is undone soon
+HALF_LIFE = 2.5  # seconds; so that a wrong join is undone soon
 JOIN, STAY = 6.0, -2.0  # ln of the likelihood ratio to join two tracks, and to leave them joined
 MOMENTS = 2  # at which both were seen, before they may be joined
-MARGIN = 4.0  # by which every other way to assign the tracks must be worse
+MARGIN = 3.0  # by which every other way to assign the tracks must be worse
 CLASS_SHARE, CLASS_MOST = 0.5, 2.0  # what the classes may say, tempered: misread signs are not excluded
 MOST_TRACKS = 300
 MOST_MEMBERS = 12
@@ -237,8 +237,7 @@ class Association:
         group: dict[int, list[_Track]] = {}
         for edge in np.argsort(-strength, kind="stable").tolist():
             ends = [self._by_slot[int(slot)] for slot in (first[edge], second[edge])]
-            assert ends[0] is not None and ends[1] is not None
-            mine, other = (group.setdefault(track.slot, [track]) for track in ends)
+            mine, other = (group.setdefault(track.slot, [track]) for track in ends if track is not None)
             if mine is other or len(mine) + len(other) > MOST_MEMBERS:
                 continue
             if all(_apart(a, b) for a in mine for b in other):
@@ -273,7 +272,9 @@ def _at(camera: _Camera, stamp: int) -> tuple[np.ndarray, Sights] | None:
         parts.append((both, before.sights.take(rows).towards(then.sights.take(others), share)))
     for frame in (before, then):
         if frame is not None and abs(frame.stamp - stamp) <= NEAR:
-            alone = ~np.isin(frame.slots, np.concatenate([slots for slots, _ in parts] or [[]]))
+            alone = ~np.isin(
+                frame.slots, np.concatenate([np.empty(0, np.intp), *(slots for slots, _ in parts)])
+            )
             parts.append((frame.slots[alone], frame.sights.take(alone)))
     if not parts:
         return None
