@@ -10,6 +10,7 @@ from typing import Protocol
 
 from lla_fusion_ros.bags.writer import BagWriter
 from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.bundle.scores import is_free
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.stream.frame_messages import (
     Outgoing,
@@ -36,7 +37,10 @@ class BagSink:
     def __init__(self, writer: BagWriter, bundle: Bundle, views: bool, max_hypotheses: int = 0) -> None:
         self._writer = writer
         self._bundle = bundle
-        self._views = views
+        self._views = views and not bundle.for_scores
+        self._named = bundle.for_scores  # the detector's own names
+        if bundle.for_scores:
+            max_hypotheses = sum(not is_free(name) for name in bundle.class_names)
         self._max_hypotheses = max_hypotheses
         self._cameras: set[str] = set()
         writer.add("/" + contract.FUSED_CLASSES, contract.DETECTIONS)
@@ -52,7 +56,8 @@ class BagSink:
         self._cameras.add(frame.camera)
         for message in view_messages(frame, self._max_hypotheses) if self._views else ():
             self._write(time, message)
-        for message in fused_messages(fused, self._bundle.class_names, self._max_hypotheses):
+        how = self._bundle.class_names, self._max_hypotheses, self._named
+        for message in fused_messages(fused, *how):
             self._write(time, message)
 
     def _write(self, time: int, message: Outgoing, latched: bool = False) -> None:

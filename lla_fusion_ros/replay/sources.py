@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import CameraTopics, ViewTopics
 from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.bundle.scores import score_bundle
+from lla_fusion_ros.detections.adapter import image_adapter
+from lla_fusion_ros.detections.frame import FrameDetections
 from lla_fusion_ros.stream.frames import ViewFrame
 from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.stream.received import ViewQueue
+from lla_fusion_ros.stream.scores import ScoreReader
 from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
-from lla_fusion_ros.types.errors import BagError
+from lla_fusion_ros.types.errors import BagError, InputError
 from lla_fusion_ros.types.settings import FusionSettings
 
 # Offline nothing is in a hurry, so nothing may be dropped for want of room.
@@ -34,6 +39,13 @@ def make_perception(
     """For these cameras of a bag; the networks are loaded only where images have to be classified."""
     names = [camera.name for camera in cameras]
     stream = replace(stream, queue_depth=_ROOM)
+    own = {
+        camera.name: replace((wiring or {}).get(camera.name, CameraWiring()), detections_type=camera.type)
+        for camera in cameras
+        if isinstance(camera, CameraTopics)
+    }
+    if bundle.for_scores:
+        return Perception(bundle, None, names, stream, fusion, own)
     if isinstance(cameras[0], ViewTopics):
         return Perception(bundle, None, names, stream, fusion)
     from lla_fusion_ros.networks.classifier import Classifier
@@ -41,12 +53,22 @@ def make_perception(
     classifier = Classifier(bundle, device, precision, engine=engine, threads=1)
     classifier.warm_up()
     workers = len(os.sched_getaffinity(0)) if classifier.on_cpu else 1
-    own = {
-        camera.name: replace((wiring or {}).get(camera.name, CameraWiring()), detections_type=camera.type)
-        for camera in cameras
-        if isinstance(camera, CameraTopics)
-    }
     return Perception(bundle, classifier, names, stream, fusion, own, workers=workers)
+
+
+def with_names(bundle: Bundle, bag: Bag, cameras: Cameras) -> Bundle:
+    """An uncalibrated bundle for scores, with the classes that the bag's detections name."""
+    types = {each.detections: each.type for each in cameras if isinstance(each, CameraTopics)}
+    reader = ScoreReader(bundle)
+    for message in bag.messages(types):
+        with suppress(InputError):
+            found = image_adapter(types[message.topic]).read(message.data)
+            if isinstance(found, FrameDetections):
+                for own in found.scores or ():
+                    reader.pmf(own, found.class_names)
+    if not reader.named:
+        raise BagError(f"the bag cannot be fused: no detection in {', '.join(types)} has a class and a score")
+    return score_bundle(reader.names[: reader.named])
 
 
 def bag_views(
@@ -63,8 +85,9 @@ def bag_views(
             inputs[camera.views] = camera.name, "views"
             inputs[camera.embeddings] = camera.name, "views/embeddings"
         else:
-            images = "crops" if camera.crops else "image"
-            inputs[camera.image] = camera.name, f"{images}/compressed" if camera.compressed else images
+            if camera.image:
+                images = "crops" if camera.crops else "image"
+                inputs[camera.image] = camera.name, f"{images}/compressed" if camera.compressed else images
             if not camera.crops:
                 inputs[camera.detections] = camera.name, "detections"
     if isinstance(perception.queue, ViewQueue):
