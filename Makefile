@@ -54,7 +54,7 @@ faults: setup
 	@PYTHONPATH=test:. $(BIN)/python -m faults $(ARGS)
 
 fuzz: setup
-	@$(BIN)/python tools/run_fuzzing.py --seconds $(or $(SECONDS),60) $(ARGS)
+	@$(BIN)/python test/fuzz/__main__.py --seconds $(or $(SECONDS),60) $(ARGS)
 
 clean:
 	rm -rf .venv build install log demo_out *.egg-info .mypy_cache .ruff_cache .pytest_cache

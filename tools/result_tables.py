@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from model_cards import card
+if TYPE_CHECKING:
+    from lla_fusion_ros.bundle import Bundle
+
+
+MODELS = Path(__file__).resolve().parents[1] / "models"
 
 
 class Results:
@@ -206,16 +210,16 @@ def speed(results: Results) -> str:
 
 
 def faults(results: Results) -> str:
-    """What the node does under every fault."""
-    rows = []
-    for fault in results["faults"]["faults"]:
-        expects = fault["expects"]
-        if fault["failures"]:
-            expects = f"**failed: {fault['failures'][0][:200]}**"
-        elif fault["not_possible"]:
-            expects += f" (not possible on this machine: {fault['not_possible']})"
-        rows.append([fault["name"].replace("_", " "), str(fault["injected"]), expects])
-    return markdown(["fault", "times", "what happens"], rows)
+    """Every fault with how often it was injected, and what did not hold."""
+    record = results["faults"]
+    told = [f"{fault['name'].replace('_', ' ')} ({fault['injected']})" for fault in record["faults"]]
+    wrong = [
+        f"- **{fault['name'].replace('_', ' ')}** "
+        + (f"failed: {fault['failures'][0][:200]}" if fault["failures"] else fault["not_possible"])
+        for fault in record["faults"]
+        if fault["failures"] or fault["not_possible"]
+    ]
+    return "\n".join([f"Injected so often in {record['runs']} runs: {', '.join(told)}.", *wrong]) + "\n"
 
 
 def faults_summary(results: Results) -> str:
@@ -282,6 +286,66 @@ def soak(results: Results) -> str:
 def commands(results: Results, *names: str) -> str:
     """The commands that made the results."""
     return "```sh\n" + "\n".join(results[name]["command"] for name in names) + "\n```\n"
+
+
+def card(results: Results, name: str) -> str:
+    """Facts and scores of one bundle; the commands that made it are in the file."""
+    from lla_fusion_ros.bundle import load_bundle  # torch: only where a card is made
+
+    path = MODELS / f"{name}.safetensors"
+    bundle, record = load_bundle(path), results[name]
+    rows = []
+    for regime, alone in record["single_frame"].items():
+        own = [
+            row
+            for row in record["results"]
+            if (row["fuser"], row["regime"]) == (record["default_fuser"], regime)
+        ]
+        last = own[-1]
+        low, high = last["accuracy_interval"]
+        rows.append(
+            [
+                regime,
+                short(alone),
+                ", ".join(f"{short(row['accuracy'])} (L={row['L']})" for row in own[:-1]),
+                f"{short(last['accuracy'])} [{short(low)}, {short(high)}]",
+                short(last["nll"]),
+                short(last["ece"]),
+            ]
+        )
+    header = ["regime", "single frames right", "fused", f"fused, L={last['L']}", "its NLL", "its ECE"]
+    return (
+        markdown(["", ""], _facts(bundle, path.stat().st_size))
+        + f"\nThe {record['tracks']} test tracks, default fuser:\n\n"
+        + markdown(header, rows)
+    )
+
+
+def _facts(bundle: Bundle, size: int) -> list[tuple[str, str]]:
+    meta = bundle.meta
+    tracks = meta.dataset["tracks"]
+    weights = sum(array.size for name, array in bundle.tensors.items() if name.startswith("network."))
+    channels = "-".join(str(count) for count in meta.architecture["channels"])
+    chosen = meta.scores["default_fuser"]["cross_validated_nll"]
+    return [
+        ("file", f"{size / 1e6:.1f} MB, SHA-256 of its content `{bundle.hash[:16]}…`"),
+        (
+            "networks",
+            f"{meta.networks} × `{meta.architecture['name']}` {channels}, {weights / 1e6:.1f} M weights",
+        ),
+        ("input", f"RGB crops of {meta.input_size} px, boxes grown by {meta.crop_margin:.0%} on each side"),
+        (
+            "tracks",
+            f"{tracks['train']} training, {tracks['validation']} validation, {tracks['test']} test"
+            + (" (the data set's own test part)" if meta.dataset.get("own_test") else ""),
+        ),
+        (
+            "default fuser",
+            f"`{meta.default_fuser}`, cross-validated NLL {chosen[meta.default_fuser]:.3f} "
+            f"(`pool` {chosen['pool']:.3f})",
+        ),
+        ("Laplace", meta.scores["laplace"]["summary"]),
+    ]
 
 
 def _machine(record: dict[str, Any]) -> str:

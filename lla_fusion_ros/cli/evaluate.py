@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     from lla_fusion_ros.bundle.resources import find_model
     from lla_fusion_ros.cli.progress import WorkProgress
     from lla_fusion_ros.cli.tables import print_evaluation
-    from lla_fusion_ros.lab.datasets import load_dataset, load_part_of_dataset
+    from lla_fusion_ros.lab.datasets import load_dataset
     from lla_fusion_ros.lab.evaluation.cached_views import default_cache
     from lla_fusion_ros.lab.evaluation.evaluate import evaluate
     from lla_fusion_ros.types.memory import keep_freed_memory
@@ -103,8 +103,8 @@ def run(args: argparse.Namespace) -> int:
     with WorkProgress() as progress:
         progress.stage(f"loading {args.dataset}")
         # Only who says "all" may bring a part: else a lost folder would make training tracks test tracks.
-        load = load_part_of_dataset if args.split == "all" else load_dataset
-        tracks = load(args.dataset, args.root, progress.tracks, bundle.input_size, **options_of(args))
+        options_of_data = {"to_score": args.split == "all", **options_of(args)}
+        tracks = load_dataset(args.dataset, args.root, progress.tracks, bundle.input_size, **options_of_data)
         tell_skipped(tracks)
         selection = _selection(args, bundle, tracks)
         parts = (selection.inside, selection.outside)
@@ -156,7 +156,7 @@ def _options(args: argparse.Namespace) -> Options:
 def _selection(args: argparse.Namespace, bundle: Bundle, tracks: Any) -> Selection:
     from dataclasses import replace
 
-    from lla_fusion_ros.lab.datasets import load_part_of_dataset
+    from lla_fusion_ros.lab.datasets import load_dataset
     from lla_fusion_ros.lab.evaluation.selection import all_outside, select_tracks
     from lla_fusion_ros.types.errors import InputError
 
@@ -167,7 +167,7 @@ def _selection(args: argparse.Namespace, bundle: Bundle, tracks: Any) -> Selecti
         raise InputError("--ood-root needs --ood-dataset: the name of the data set in that folder")
     if not args.ood_dataset:
         return selection
-    outside = load_part_of_dataset(args.ood_dataset, args.ood_root, crop_size=bundle.input_size)
+    outside = load_dataset(args.ood_dataset, args.ood_root, crop_size=bundle.input_size, to_score=True)
     return replace(selection, outside=all_outside(bundle, outside))
 
 

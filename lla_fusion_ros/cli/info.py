@@ -90,15 +90,10 @@ def _graph_lines(found: Any) -> list[str]:
         if camera.chosen:
             lines.append(f"  identity    {camera.chosen}")
         if camera.boxes is not None:
-            lines.append("  boxes       x {:.0f} to {:.0f}, y {:.0f} to {:.0f}".format(*_spans(camera.boxes)))
+            lines.append("  boxes       x {0:.0f} to {2:.0f}, y {1:.0f} to {3:.0f}".format(*camera.boxes))
     if found.command:
         lines.append(f"launch    {found.command}")
     return lines
-
-
-def _spans(boxes: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
-    left, top, right, bottom = boxes
-    return left, right, top, bottom
 
 
 def bundle_lines(bundle: Bundle, size: int) -> list[str]:

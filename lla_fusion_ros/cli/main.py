@@ -1,17 +1,31 @@
-"""`lla-fusion VERB …`: finds the verb, reads its arguments, runs it, and turns trouble into one sentence."""
+"""`lla-fusion VERB …`: finds the verb, reads its arguments, runs it, and turns trouble into one sentence.
+
+A verb is a file in this folder with, at its top level,
+
+    NAME = "info"                                   what the user types
+    HELP = "tell what is in a bundle or a bag"      one line for the list of verbs
+    EXAMPLE = "lla-fusion info models/x.safetensors"   shown at the end of its --help; may have several lines
+    EXTRA = "bags"                                  the extra of setup.py that holds what it needs
+    def add_arguments(parser: argparse.ArgumentParser) -> None
+    def run(args: argparse.Namespace) -> int        the exit code
+
+Verbs are found without importing them: `lla-fusion --help` must not wait for torch.
+"""
 
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib
 import os
 import sys
 import textwrap
 from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from lla_fusion_ros import __version__
 from lla_fusion_ros.cli.options import join_json_file
-from lla_fusion_ros.cli.verbs import Verb, find_verbs
 from lla_fusion_ros.cli.words import printable
 from lla_fusion_ros.types.errors import LlaFusionError, missing_extra, unknown_name
 
@@ -31,6 +45,33 @@ ROS_MODULES = {
 }
 # What a vehicle does without: the extras of setup.py, and what comes with rosbags.
 EXTRA_MODULES = {"backports", "compression", "lz4", "matplotlib", "rich", "rosbags"}
+
+
+class Verb(NamedTuple):
+    """What is known of a verb before it is imported; `extra` is what to install for it."""
+
+    name: str
+    help: str
+    example: str
+    module: str
+    extra: str = ""
+
+
+def find_verbs() -> dict[str, Verb]:
+    """All verbs of the package by name, in the order of their names."""
+    verbs = {}
+    for path in Path(__file__).parent.glob("*.py"):
+        texts = {
+            target.id: statement.value.value
+            for statement in ast.parse(path.read_text(encoding="utf-8")).body
+            if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant)
+            for target in statement.targets
+            if isinstance(target, ast.Name) and isinstance(statement.value.value, str)
+        }
+        if name := texts.get("NAME"):
+            module, extra = f"{__package__}.{path.stem}", texts.get("EXTRA", "")
+            verbs[name] = Verb(name, texts["HELP"], texts["EXAMPLE"], module, extra)
+    return dict(sorted(verbs.items()))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -30,6 +30,10 @@ USUAL = {"members": 5, "epochs": 20, "draws": 2, "outlier_tracks": 360}
 QUICK = {"members": 2, "epochs": 5, "draws": 1, "outlier_tracks": 60}
 QUICK_CANDIDATES = ("evidence_pool", "pool")
 STEMS = ("stride", "pool")
+AS_NAMED = (  # settings that the options are called after
+    "batch", "learning_rate", "label_smoothing", "balance", "averaging", "clean", "hard", "faded", "relit",
+    "outliers", "repulsion", "seed",
+)  # fmt: skip
 EXTRA = "lab"
 HELP = "train an ensemble on a data set, fit its posterior, calibrate everything, write a bundle"
 EXAMPLE = """\
@@ -217,19 +221,8 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
         margin=margin,
         members=members,
         epochs=epochs,
-        batch=args.batch,
-        learning_rate=args.learning_rate,
         prior_precision=args.prior,
-        label_smoothing=args.label_smoothing,
-        balance=args.balance,
-        averaging=args.averaging,
-        clean=args.clean,
-        hard=args.hard,
-        faded=args.faded,
-        relit=args.relit,
-        outliers=args.outliers,
-        repulsion=args.repulsion,
-        seed=args.seed,
+        **{name: getattr(args, name) for name in AS_NAMED},
         normalisation=normalisation,
     )
     calibration = CalibrationOptions(

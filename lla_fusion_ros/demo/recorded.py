@@ -40,7 +40,6 @@ class RecordedRun:
     def __init__(
         self, recording: Bag, fed: Bag, bundle: Bundle, settings: FusionSettings, true_ids: TrueIds
     ) -> None:
-        self._recording = recording
         self._true_ids = true_ids
         self._fed = fed
         self.live: dict[Key, Detections] = {}

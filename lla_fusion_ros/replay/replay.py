@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
-from queue import Empty, Full, Queue
-from threading import Event, Thread
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, cast
 
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import CameraTopics, ViewTopics, Wiring
@@ -25,11 +24,8 @@ from lla_fusion_ros.types.settings import FusionSettings
 
 Input = Literal["auto", "images", "views"]
 Item = TypeVar("Item")
-# Batches the classifier may be ahead of the fusion: it keeps all cores busy and few images in memory.
-_BATCHES_AHEAD = 1
 # Share of the detections that may find no image before it is worth a word.
 _ACCIDENTS = 0.1
-_POLL = 0.1  # seconds; only passes when one side is stuck or gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +146,7 @@ def fuse_frames(
     interrupted = False
     began = time.monotonic()
     try:
-        with closing(ahead(source, _BATCHES_AHEAD)) as batches:
+        with closing(ahead(source)) as batches:
             for batch in batches:
                 done = 0
                 for fused in perception.fuse(batch):
@@ -192,51 +188,11 @@ def _hints(perception: Perception) -> dict[str, str]:
     return {camera: "; ".join(filter(None, own)) for camera, own in hints.items() if any(own)}
 
 
-class _End:
-    def __init__(self, error: BaseException | None = None) -> None:
-        self.error = error
-
-
-def ahead(items: Iterable[Item], depth: int) -> Generator[Item, None, None]:
-    """The items in their order, made in a thread at most `depth` of them ahead of who uses them.
-
-    An error of the thread is raised here, and the thread ends with its user.
-    """
-    line: Queue[Item | _End] = Queue(depth)
-    stop = Event()
-
-    def put(item: Item | _End) -> None:
-        while not stop.is_set():
-            try:
-                line.put(item, timeout=_POLL)
-                return
-            except Full:
-                continue
-
-    def work() -> None:
-        try:
-            for item in items:
-                put(item)
-                if stop.is_set():
-                    return
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the user of the items must see it
-            put(_End(error))
-        else:
-            put(_End())
-
-    thread = Thread(target=work, name="replay source", daemon=True)
-    thread.start()
-    try:
-        while True:
-            try:
-                item = line.get(timeout=_POLL)
-            except Empty:
-                continue
-            if isinstance(item, _End):
-                if item.error is not None:
-                    raise item.error
-                return
-            yield item
-    finally:
-        stop.set()
-        thread.join(timeout=5.0)
+def ahead(items: Iterable[Item]) -> Generator[Item, None, None]:
+    """The items in their order, the next one made in a thread while one is used; few images are in memory."""
+    source, end = iter(items), object()
+    with ThreadPoolExecutor(1, "replay source") as pool:
+        coming = pool.submit(next, source, end)
+        while (item := coming.result()) is not end:
+            coming = pool.submit(next, source, end)
+            yield cast(Item, item)

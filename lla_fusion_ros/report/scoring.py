@@ -11,6 +11,7 @@ import numpy as np
 
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.engine.engine import FusionEngine
+from lla_fusion_ros.report.tracks import reasons_of
 from lla_fusion_ros.report.truth import OUTSIDE, Truth
 from lla_fusion_ros.stream.frame_messages import view_pmf
 from lla_fusion_ros.stream.frames import FusedFrame
@@ -20,7 +21,7 @@ from lla_fusion_ros.types.metrics import Reliability, accuracy, auroc, ece, nll,
 from lla_fusion_ros.types.pmf import entropy
 from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.tally import Tally
-from lla_fusion_ros.warnings.result import IDENTITY_SWITCH, OUT_OF_DISTRIBUTION, REASONS
+from lla_fusion_ros.warnings.result import IDENTITY_SWITCH, OUT_OF_DISTRIBUTION
 
 SINGLE_FRAME = "single frame"
 _SWITCH_SEEN_WITHIN = 10  # views of the track after the id has moved
@@ -210,18 +211,14 @@ class ScoreSink:
         return np.array([-2 if label is None else label for label in labels], int)
 
     def _watch(self, fused: FusedFrame, labels: np.ndarray) -> None:
-        restarted = set(fused.result.restarted)
-        for row, (track, label) in enumerate(zip(fused.result.ids, labels.tolist(), strict=True)):
+        for track, label, reasons in zip(fused.result.ids, labels.tolist(), reasons_of(fused), strict=True):
             if label < OUTSIDE:
                 continue
             spans = self._seen.setdefault(track, [])
             if not spans or spans[-1][0] != label:
                 spans.append((label, 0))
             spans[-1] = label, spans[-1][1] + 1
-            raised = fused.result.verdicts.raised[row]
-            reasons = {reason for reason, on in zip(REASONS, raised, strict=True) if on}
-            if track in restarted or IDENTITY_SWITCH in reasons:
-                reasons.add(IDENTITY_SWITCH)
+            if IDENTITY_SWITCH in reasons:
                 self._switch_flags.setdefault(track, []).append(sum(count for _, count in spans))
             self._warned.setdefault(track, set()).update(reasons)
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from lla_fusion_ros.signworld.canvas import Canvas, Colour
 
-SCENERY_KINDS = ("tree", "conifer", "bush", "house", "van", "post", "lamp")
-
 
 def draw_scenery(kind: str, rng: np.random.Generator) -> np.ndarray:
     """RGBA with colours multiplied by alpha; the object stands on the lower edge."""

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from lla_fusion_ros.cli import main as cli
+from lla_fusion_ros.cli.main import Verb, find_verbs
 from lla_fusion_ros.cli.options import join_json_file
-from lla_fusion_ros.cli.verbs import Verb, find_verbs
 from support.processes import RosProcess, child_environment
 
 
@@ -115,8 +115,7 @@ def process_source(verb: Verb, folder: Path) -> str:
     return f"""
 import sys
 sys.path.insert(0, {str(folder)!r})
-from lla_fusion_ros.cli.main import run_verb
-from lla_fusion_ros.cli.verbs import Verb
+from lla_fusion_ros.cli.main import Verb, run_verb
 sys.exit(run_verb(Verb("try", "", "", {verb.module!r}), []))
 """
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lla_fusion_ros.cli.main import parser_of
-from lla_fusion_ros.cli.verbs import find_verbs
+from lla_fusion_ros.cli.main import find_verbs, parser_of
 from lla_fusion_ros.lab.datasets import dataset_names
 from support.processes import REPOSITORY
 

@@ -1,4 +1,4 @@
-"""One target under atheris: `python atheris_run.py TARGET FINDS CORPUS [option …]` (tools/run_fuzzing.py)."""
+"""One target under atheris: `python atheris_run.py TARGET FINDS CORPUS [option …]` (see __main__.py)."""
 
 from __future__ import annotations
 

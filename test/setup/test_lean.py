@@ -70,7 +70,7 @@ def test_a_verb_without_its_extra_says_what_to_install(tmp_path, monkeypatch, mi
 
 
 def test_a_vehicle_explains_verbs_and_shows_bundles_without_extras():
-    code = VERB.replace("sys.exit(main(sys.argv[2:]))", "from lla_fusion_ros.cli.verbs import find_verbs") + (
+    code = VERB.replace("sys.exit(main(sys.argv[2:]))", "from lla_fusion_ros.cli.main import find_verbs") + (
         "assert main(['info', 'signworld']) == 0\n"
         "for verb in find_verbs():\n    try:\n        main([verb, '--help'])\n"
         "    except SystemExit as leaving:\n        assert leaving.code == 0\n"

@@ -9,7 +9,7 @@ import pytest
 
 from lla_fusion_ros.signworld import CLASS_NAMES, OUTSIDE_KINDS
 from lla_fusion_ros.signworld.canvas import Canvas, write
-from lla_fusion_ros.signworld.scenery import SCENERY_KINDS, draw_scenery
+from lla_fusion_ros.signworld.scenery import draw_scenery
 from lla_fusion_ros.signworld.signs import face_of
 
 ALL = (*CLASS_NAMES, *OUTSIDE_KINDS)
@@ -38,7 +38,7 @@ def test_all_faces_differ_clearly():
         assert difference.mean() > 0.01, (one, other)  # 30 and 80 come nearest
 
 
-@pytest.mark.parametrize("kind", SCENERY_KINDS)
+@pytest.mark.parametrize("kind", ("tree", "conifer", "bush", "house", "van", "post", "lamp"))
 def test_scenery_stands_on_its_lower_edge(kind):
     picture = draw_scenery(kind, np.random.default_rng(0))
     assert picture[-1, :, 3].max() > 100

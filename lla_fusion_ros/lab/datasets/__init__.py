@@ -4,7 +4,7 @@
 """
 
 from lla_fusion_ros.lab.datasets.crops import REGIMES, Regime, augmentation_plan, border_of, cut, degrade
-from lla_fusion_ros.lab.datasets.load import dataset_names, load_dataset, load_part_of_dataset
+from lla_fusion_ros.lab.datasets.load import dataset_names, load_dataset
 from lla_fusion_ros.lab.datasets.outliers import OUTLIER_KINDS, outlier_tracks
 from lla_fusion_ros.lab.datasets.plan import Plan, apply_plan
 from lla_fusion_ros.lab.datasets.split import Splits, recorded_split, split_tracks, thinned
@@ -27,7 +27,6 @@ __all__ = [
     "dataset_names",
     "degrade",
     "load_dataset",
-    "load_part_of_dataset",
     "outlier_tracks",
     "recorded_split",
     "split_tracks",

@@ -38,17 +38,21 @@ def load_dataset(
     root: str | Path | None = None,
     progress: Progress | None = None,
     crop_size: int | None = None,
+    to_score: bool = False,
     **options: Any,
 ) -> TrackSet:
     """Load a data set from the folder `root`; DatasetError says what was expected where.
 
     `progress` hears how far a data set is that takes long because it is rendered. `crop_size` is the side of
-    the crops that will be cut: photographs are kept no larger than these need.
+    the crops that will be cut: photographs are kept no larger than these need. With `to_score` the folder may
+    hold some of the classes only; they keep their numbers.
     """
     loader = _LOADERS.get(name)
     if loader is None:
         raise DatasetError(unknown_name("data set", name, _LOADERS))
-    known = _options_of(loader)
+    known = set(inspect.signature(loader).parameters) - {"root", "progress", "crop_size"}
+    if to_score and "partial" in known:
+        options = {"partial": True, **options}
     unknown = sorted(set(options) - known)
     if unknown:
         raise InputError(
@@ -70,20 +74,3 @@ def load_dataset(
     if crop_size is not None and "crop_size" in inspect.signature(loader).parameters:
         options["crop_size"] = crop_size
     return loader(folder, **options)
-
-
-def load_part_of_dataset(
-    name: str,
-    root: str | Path | None = None,
-    progress: Progress | None = None,
-    crop_size: int | None = None,
-    **options: Any,
-) -> TrackSet:
-    """`load_dataset` for scoring: the folder may hold some of the classes only; they keep their numbers."""
-    if "partial" in _options_of(_LOADERS.get(name)):
-        options = {"partial": True, **options}
-    return load_dataset(name, root, progress, crop_size, **options)
-
-
-def _options_of(loader: Callable[..., TrackSet] | None) -> set[str]:
-    return set(inspect.signature(loader).parameters) - {"root", "progress", "crop_size"} if loader else set()

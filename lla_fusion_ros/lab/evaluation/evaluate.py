@@ -17,7 +17,7 @@ from lla_fusion_ros.fusion.safety import least_lapse, safety_of
 from lla_fusion_ros.lab.calibration.fusers import right_frames
 from lla_fusion_ros.lab.datasets import REGIMES, Regime, TrackSet
 from lla_fusion_ros.lab.evaluation.cached_views import network_outputs
-from lla_fusion_ros.lab.evaluation.fused import CHUNK, Survivor, fuse_tracks, surviving_track
+from lla_fusion_ros.lab.evaluation.fused import CHUNK, fuse_tracks
 from lla_fusion_ros.lab.evaluation.selection import Selection
 from lla_fusion_ros.lab.evaluation.track_scores import (
     OPPONENT,
@@ -82,7 +82,6 @@ class Evaluation:
     labels: dict[str, np.ndarray] = field(default_factory=dict)  # regime -> of every track and draw
     strangeness: dict[tuple[str, str, int], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     # (score, regime, L) -> inside, outside
-    survivors: dict[str, Survivor] = field(default_factory=dict)  # regime -> a mistake that fusion survives
 
 
 class Report(Protocol):
@@ -158,21 +157,13 @@ class _Run:
         for number, (chunk, views) in enumerate(panel.chunks(tracks)):
             self.report.stage(f"{regime}, {networks}, track {number * CHUNK + 1} of {len(tracks)}")
             right.append(right_frames(views.mean_pmf, chunk))
-            kept = {}
             for name, fuser in panel.fusers.items():
                 fused = fuse_tracks(fuser, chunk, views)
-                if panel.complete and name in ("last", panel.default):
-                    kept[name] = fused
                 for length in self.options.lengths:
                     key = (name, regime, panel.count, length)
                     scores.setdefault(key, []).append(track_scores(fused, chunk.label, length))
                     if panel.complete and name == panel.default:
                         pmfs.setdefault(key, []).append(fused.after(length))
-            if "last" in kept and panel.default in kept:
-                found = surviving_track(kept["last"], kept[panel.default], chunk.label)
-                best = self.result.survivors.get(regime)
-                if found is not None and (best is None or found.confidence > best.confidence):
-                    self.result.survivors[regime] = found
         self.result.scores |= {key: joined_scores(parts) for key, parts in scores.items()}
         self.result.pmfs |= {key: np.concatenate(parts) for key, parts in pmfs.items()}
         hits, frames = np.concatenate(right).astype(float), tracks.steps.astype(float)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from lla_fusion_ros.lab.evaluation.evaluate import FUSED_ENTROPY, Evaluation
-from lla_fusion_ros.lab.evaluation.fused import Survivor
 from lla_fusion_ros.lab.evaluation.track_scores import TrackScores
 from lla_fusion_ros.lab.plots import COLOURS, entropy_histograms, figure
 from lla_fusion_ros.types.metrics import pr_curve, reliability_table, roc_curve
@@ -120,24 +119,3 @@ def all_figures(evaluation: Evaluation, document: dict[str, Any], folder: Path) 
             detection_curves(scores, title, folder / f"detection-{regime}.png")
             pair = scores[FUSED_ENTROPY]
             entropy_histograms({default: pair}, folder / f"entropy-{regime}.png", ("known", "unknown"))
-        if regime in evaluation.survivors:
-            survivor(evaluation.survivors[regime], folder / f"survivor-{regime}.png")
-
-
-def survivor(found: Survivor, path: Path) -> None:
-    """Probability of the right and of the wrong class, frame by frame and fused."""
-    frame, alone = found.frame, found.alone.pmf[0]
-    steps = np.arange(1, found.alone.steps[0] + 1)
-    wrong = int(alone[frame].argmax())
-    with figure(path, 1, 1, 6.4, 3.2) as axes:
-        axis = axes[0, 0]
-        for name, prediction, dash in (("each frame alone", found.alone, ":"), ("fused", found.fused, "-")):
-            pmf = prediction.pmf[0, : len(steps)]
-            axis.plot(steps, pmf[:, found.label], dash, color=COLOURS[2], label=f"right class, {name}")
-            axis.plot(steps, pmf[:, wrong], dash, color=COLOURS[1], label=f"wrong class, {name}")
-        axis.axvline(frame + 1, color="0.7", lw=6, alpha=0.5, zorder=0)
-        axis.set(xlabel="frame", ylabel="probability", ylim=(-0.02, 1.02))
-        axis.set_title(f"frame {frame + 1} is wrong with probability {found.confidence:.2f}")
-        axis.legend(
-            fontsize=7, ncols=2, loc="center", bbox_to_anchor=(0.6, 0.55), frameon=True, framealpha=0.85
-        )

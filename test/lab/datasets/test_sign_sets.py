@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from lla_fusion_ros.lab.datasets import load_dataset, load_part_of_dataset
+from lla_fusion_ros.lab.datasets import load_dataset
 from lla_fusion_ros.lab.datasets.sign_sets import GTSRB_NAMES
 from lla_fusion_ros.types.errors import DatasetError, InputError
 from support.tiny_datasets import write_gtsrb, write_sign_class
@@ -47,7 +47,7 @@ def test_a_folder_that_lacks_classes_says_what_was_expected_and_may_be_asked_for
     shutil.rmtree(gtsrb / "00000")
     with pytest.raises(DatasetError, match=r"incomplete: expected 43 .* missing 1 \(00000\)"):
         load_dataset("gtsrb", gtsrb)
-    for part in (load_dataset("gtsrb", gtsrb, partial=True), load_part_of_dataset("gtsrb", gtsrb)):
+    for part in (load_dataset("gtsrb", gtsrb, partial=True), load_dataset("gtsrb", gtsrb, to_score=True)):
         assert part.class_names == GTSRB_NAMES
         assert {track.label for track in part.tracks} == set(range(1, 43))
 
@@ -106,12 +106,12 @@ def test_the_parts_of_belgiumtsc_can_be_had_apart_and_one_will_do_for_scoring(be
     with pytest.raises(InputError, match="part 'dev' is unknown, expected one of train, test, all"):
         load_dataset("belgiumtsc", belgium, part="dev")
     shutil.rmtree(belgium / "Training")
-    assert len(load_part_of_dataset("belgiumtsc", belgium).tracks) == 4
+    assert len(load_dataset("belgiumtsc", belgium, to_score=True).tracks) == 4
     with pytest.raises(DatasetError, match="expected Training/00000"):
         load_dataset("belgiumtsc", belgium)
     shutil.rmtree(belgium / "Testing")
     with pytest.raises(DatasetError, match="no BelgiumTSC"):
-        load_part_of_dataset("belgiumtsc", belgium)
+        load_dataset("belgiumtsc", belgium, to_score=True)
 
 
 def test_mirror_images_come_in_pairs(gtsrb, belgium):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lla_fusion_ros.fusion.along import flat_views
-from lla_fusion_ros.lab.evaluation.fused import Fused, fuse_tracks, surviving_track
+from lla_fusion_ros.lab.evaluation.fused import fuse_tracks
 from lla_fusion_ros.lab.evaluation.track_scores import track_scores
 from lla_fusion_ros.types.track_views import TrackViews
 from lla_fusion_ros.types.views import take_rows
@@ -51,23 +51,3 @@ def test_a_short_track_counts_with_all_it_has_and_a_class_that_is_never_right_se
     assert [len(shown) for shown in fused.shown(3)] == [3, 2, 3]
     never = [next(c for c in range(4) if c not in pmf.argmax(axis=1)) for pmf in fused.pmf[:, :3]]
     assert track_scores(fused, np.array(never), 3).settle.tolist() == [4, 3, 4]
-
-
-def fused_of(tops, sure=0.95, classes=3):
-    tops = np.asarray(tops)
-    pmf = np.full((*tops.shape, classes), (1 - sure) / (classes - 1))
-    np.put_along_axis(pmf, tops[..., None], sure, axis=2)
-    return Fused(pmf, np.full(len(tops), tops.shape[1]))
-
-
-def test_a_confident_wrong_frame_that_fusion_ignores_is_found():
-    alone = fused_of([[0, 0, 0, 0, 2, 0, 0], [0] * 7])
-    found = surviving_track(alone, fused_of([[0] * 7, [0] * 7]), np.array([0, 0]))
-    assert found is not None and (found.label, found.frame) == (0, 4)
-    np.testing.assert_array_equal(found.alone.pmf[0], alone.pmf[0])
-
-
-def test_a_track_that_fusion_loses_afterwards_and_a_doubtful_frame_do_not_count():
-    alone, unsure = (fused_of([[0, 0, 0, 0, 2, 0, 0]], sure) for sure in (0.95, 0.6))
-    assert surviving_track(alone, fused_of([[0, 0, 0, 0, 0, 2, 0]]), np.array([0])) is None
-    assert surviving_track(unsure, fused_of([[0] * 7]), np.array([0])) is None

@@ -5,7 +5,7 @@ into a virtual environment of its own, outside the repository, that sees the pac
 found is kept; move the smallest such file to test/fuzz/corpus/<target>/ with the repair, and `make test`
 replays it for ever.
 
-example: .venv/bin/python tools/run_fuzzing.py --seconds 60 detections bag_mcap
+example: make fuzz SECONDS=60 ARGS="detections bag_mcap"
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ATHERIS = "atheris==3.0.0"
-REPOSITORY = Path(__file__).resolve().parents[1]
+REPOSITORY = Path(__file__).resolve().parents[2]
 RUN = REPOSITORY / "test" / "fuzz" / "atheris_run.py"
 SLOWEST_INPUT = 10  # seconds; longer is a hang
 MOST_MEMORY = 2000  # MB; more is a bomb that went off
@@ -127,11 +127,11 @@ def main() -> int:
         python = set_up(args.cache / "atheris")
         known = target_names(python)
     except (OSError, subprocess.CalledProcessError) as error:
-        print(f"run_fuzzing: atheris cannot be set up: {error}", file=sys.stderr)
+        print(f"fuzz: atheris cannot be set up: {error}", file=sys.stderr)
         return 2
     unknown = sorted(set(args.targets) - set(known))
     if unknown:
-        print(f"run_fuzzing: unknown targets {', '.join(unknown)}; there are {', '.join(known)}")
+        print(f"fuzz: unknown targets {', '.join(unknown)}; there are {', '.join(known)}")
         return 2
     bad = 0
     for number, target in enumerate(args.targets or known, start=1):
