@@ -1,7 +1,7 @@
 """What a bag is, whatever it is called and wherever it lies: a hash of its size, its index and samples of it.
 
-A recording of an hour has gigabytes, so not all of them are read. The index of an mcap file lies at its end and
-has the place, time and checksum of every chunk; the head of a sqlite3 file counts its changes.
+A recording of an hour has gigabytes, so not all of them are read. The index of an mcap file lies at its end
+and has the place and time of every chunk; the head of a sqlite3 file counts its changes.
 """
 
 from __future__ import annotations

@@ -13,9 +13,7 @@ from lla_fusion_ros.types.errors import InputError
 MANIFESTS = (".txt", ".list")
 FLEET_FILE = "fleet.json"  # marks a folder of results
 _RESULTS = "_fused"  # and so ends the name of a replay's results
-_ENDINGS = tuple(
-    storage + packed for storage in STORAGE_SUFFIXES for packed in ("", *COMPRESSED_SUFFIXES)
-)
+_ENDINGS = tuple(storage + packed for storage in STORAGE_SUFFIXES for packed in ("", *COMPRESSED_SUFFIXES))
 
 
 def means_many(words: Sequence[str]) -> bool:

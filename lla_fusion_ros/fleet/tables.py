@@ -1,7 +1,7 @@
 """The Parquet tables: their columns, and the sink that writes one row per object and frame.
 
-Every row names its bag, so that the tables of many bags are read as one: `bags/*/objects.parquet`. A column of
-`truth` or after it is null where no truth was given, or where it does not tell.
+Every row names its bag, so that the tables of many bags are read as one: `bags/*/objects.parquet`. What
+is about the truth is null where none was given, or where it does not tell.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -18,6 +17,7 @@ from lla_fusion_ros.report.tracks import reasons_of
 from lla_fusion_ros.report.truth import Truth
 from lla_fusion_ros.stream.frame_messages import view_pmf
 from lla_fusion_ros.stream.frames import FusedFrame
+from lla_fusion_ros.types.errors import BagError
 from lla_fusion_ros.warnings.result import P_VALUE_NAMES
 
 FRAMES, OBJECTS, BAGS = "frames.parquet", "objects.parquet", "bags.parquet"
@@ -40,16 +40,17 @@ FRAME_COLUMNS = _schema(
 )  # fmt: skip
 OBJECT_COLUMNS = _schema(
     bag=_NAME, object=pa.string(), cameras=pa.list_(pa.string()), first=_STAMP, last=_STAMP,
-    views=pa.int32(), fused_class=_NAME, fused_p=pa.float32(), entropy=pa.float32(), pmf=pa.list_(pa.float32()),
-    changes=pa.int32(), last_change=pa.int32(), view_changes=pa.int32(), warned_views=pa.int32(),
+    views=pa.int32(), fused_class=_NAME, fused_p=pa.float32(), entropy=pa.float32(),
+    pmf=pa.list_(pa.float32()), changes=pa.int32(), last_change=pa.int32(), view_changes=pa.int32(),
+    warned_views=pa.int32(),
     reasons=pa.list_(pa.string()), ood_score=pa.float32(), **dict.fromkeys(P_VALUE_NAMES, pa.float32()),
     oddness=pa.float32(), picture=pa.string(),
-    truth=_NAME, outside=pa.bool_(), switched=pa.bool_(), truth_views=pa.int32(), accuracy=pa.float32(), nll=pa.float32(),
-    right=pa.bool_(),
+    truth=_NAME, outside=pa.bool_(), switched=pa.bool_(), truth_views=pa.int32(),
+    accuracy=pa.float32(), nll=pa.float32(), right=pa.bool_(),
 )  # fmt: skip
 BAG_COLUMNS = _schema(
-    bag=pa.string(), path=pa.string(), digest=pa.string(), bytes=pa.int64(), start=_STAMP, recorded=pa.float64(),
-    frames=pa.int64(), views=pa.int64(), objects=pa.int64(), warned=pa.int64(),
+    bag=pa.string(), path=pa.string(), digest=pa.string(), bytes=pa.int64(), start=_STAMP,
+    recorded=pa.float64(), frames=pa.int64(), views=pa.int64(), objects=pa.int64(), warned=pa.int64(),
     cameras=pa.list_(pa.string()), dropped=pa.int64(), notes=pa.list_(pa.string()),
 )  # fmt: skip
 
@@ -89,7 +90,11 @@ class FrameTable:
         singles = view_pmf(frame)[kept]
         tracks = [frame.track_ids[row] for row in kept]
         add = {name: column.extend for name, column in self._columns.items()}
-        for name, value in (("bag", self._bag), ("stamp", frame.header.stamp), ("camera", text(frame.camera))):
+        for name, value in (
+            ("bag", self._bag),
+            ("stamp", frame.header.stamp),
+            ("camera", text(frame.camera)),
+        ):
             add[name]([value] * count)
         add["object"](map(text, result.ids))
         add["track"](map(text, tracks))
@@ -103,7 +108,9 @@ class FrameTable:
         add["views"](verdicts.views.sum(axis=1).tolist())
         add["level"](verdicts.level.tolist())
         add["reasons"](map(list, reasons_of(fused)))
-        for name, values in zip(("x", "y", "width", "height"), frame.bbox[kept][:, [0, 1, 3, 4]].T, strict=True):
+        for name, values in zip(
+            ("x", "y", "width", "height"), frame.bbox[kept][:, [0, 1, 3, 4]].T, strict=True
+        ):
             add[name](values.tolist())
         for row, track in enumerate(tracks):
             label = self.label(track, frame.header.stamp)
@@ -125,13 +132,11 @@ class FrameTable:
             column.clear()
 
 
-def rows_below(folder: Path, name: str, columns: list[str] | None = None) -> pa.Table:
-    """The tables of this name of all bags of a fleet as one, in order of the bags' names."""
-    files = sorted(folder.glob(f"bags/*/{name}"))
-    tables = [pq.read_table(file, columns=columns) for file in files]
-    return pa.concat_tables(tables) if tables else OBJECT_COLUMNS.empty_table()
-
-
-def as_float(values: pa.ChunkedArray) -> np.ndarray:
-    """Null becomes NaN."""
-    return np.asarray(values.to_numpy(), float)
+def read(file: Path, columns: list[str] | None = None) -> pa.Table:
+    """A table with its stamps as nanoseconds: whole numbers, which Python can hold."""
+    try:
+        table = pq.read_table(file, columns=columns)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise BagError(f"table '{file}' cannot be read: {error}") from None
+    fields = [each.with_type(pa.int64()) if each.type == _STAMP else each for each in table.schema]
+    return table.cast(pa.schema(fields))

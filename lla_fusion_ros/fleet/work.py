@@ -10,7 +10,7 @@ import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
@@ -19,20 +19,16 @@ from typing import TYPE_CHECKING, Any
 from lla_fusion_ros import __version__
 from lla_fusion_ros.fleet.digest import bag_digest, file_digest
 from lla_fusion_ros.fleet.find import bag_name
+from lla_fusion_ros.fleet.folder import is_done, read_record
+from lla_fusion_ros.fleet.plan import BAGS_FOLDER, FORMAT, PARTS_FOLDER, PICTURES, RECORD, Look, Plan
 from lla_fusion_ros.types.errors import LlaFusionError
 
 if TYPE_CHECKING:
     from lla_fusion_ros.bundle import Bundle
     from lla_fusion_ros.networks.classifier import Classifier
-    from lla_fusion_ros.replay.output_folder import Outcome, Wanted
-    from lla_fusion_ros.replay.replay import ReplayOptions
+    from lla_fusion_ros.replay.output_folder import Outcome
 
-FORMAT = "lla_fusion_ros fleet 1"
-RECORD = "bag.json"
-PICTURES = "pictures"
-BAGS_FOLDER, PARTS_FOLDER = "bags", ".parts"
 TRUTH_ENDING = ".truth.json"
-_LONGEST_NAME = 80
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 # A worker that a cluster gave several threads still fuses one bag at a time: more would share its core.
 _one_at_a_time = Lock()
@@ -40,47 +36,6 @@ _one_at_a_time = Lock()
 
 class DiskFullError(LlaFusionError):
     """There is no room for results: not a fault of the bag."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How every bag is fused, and where the results go; paths mean the same to all workers.
-
-    Attributes:
-        run: hash of all that decides on results besides the bag.
-        bundle_hash: the file at `bundle` must have it.
-        truths: folder of NAME.truth.json files.
-    """
-
-    out: Path
-    bundle: Path
-    bundle_hash: str
-    options: ReplayOptions
-    wanted: Wanted
-    run: str
-    truths: Path | None = None
-    version: str = __version__
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What can be said of a bag before it is fused.
-
-    Attributes:
-        digest: of its content; empty where `error` says why there is none.
-        name: of its folder of results.
-        truth: hash of its truth file; empty where there is none.
-    """
-
-    path: Path
-    digest: str = ""
-    size: int = 0
-    truth: str = ""
-    error: str = ""
-
-    @property
-    def name(self) -> str:
-        return f"{bag_name(self.path)[:_LONGEST_NAME]}-{self.digest[:10]}"
 
 
 def look(plan: Plan, path: Path) -> Look:
@@ -105,27 +60,12 @@ def fuse(plan: Plan, bag: Look) -> dict[str, Any]:
         try:
             with _removed(part), _room():
                 record = _fuse_into(part, plan, bag)
-                _put(part, folder, record)
+                _put(part, folder, plan, bag)
             return record
         except DiskFullError:
             raise
         except LlaFusionError as error:
             return {"error": _reason(error)}
-
-
-def read_record(folder: Path) -> dict[str, Any] | None:
-    """The record of a folder of results; None where there is none that can be used."""
-    try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf8"))
-    except (OSError, ValueError):
-        return None
-    return record if isinstance(record, dict) and record.get("format") == FORMAT else None
-
-
-def is_done(record: dict[str, Any] | None, plan: Plan, bag: Look) -> bool:
-    """Whether a record is about this very bag, fused by this very plan."""
-    wanted = (bag.digest, bag.truth, plan.run)
-    return record is not None and (record["digest"], record["truth_digest"], record["run"]) == wanted
 
 
 def _fuse_into(part: Path, plan: Plan, bag: Look) -> dict[str, Any]:
@@ -134,7 +74,8 @@ def _fuse_into(part: Path, plan: Plan, bag: Look) -> dict[str, Any]:
     from lla_fusion_ros.replay.output_folder import replay_to_folder
     from lla_fusion_ros.report.truth import read_truth
 
-    bundle, classifier = _model(plan.bundle, plan.bundle_hash, plan.options.device, plan.options.precision)
+    model = plan.bundle, plan.bundle_hash
+    bundle = _bundle(*model)
     truth_file = _truth_of(plan, bag.path)
     truth = None if truth_file is None else read_truth(truth_file)
     part.mkdir(parents=True)
@@ -147,8 +88,10 @@ def _fuse_into(part: Path, plan: Plan, bag: Look) -> dict[str, Any]:
             plan.options,
             replace(plan.wanted, truth=truth_file),
             sinks=(frames, objects),
-            classifier=classifier,
+            networks=lambda: _networks(*model, plan.options.device, plan.options.precision),
         )
+    if outcome.result.interrupted:
+        raise RuntimeError("interrupted")
     rows = objects.rows(objects.write_pictures(part / PICTURES))
     tables.write_table(part / tables.OBJECTS, tables.OBJECT_COLUMNS, rows)
     record = _record(plan, bag, outcome, rows)
@@ -199,30 +142,32 @@ def _count(words: Iterator[str] | Any) -> dict[str, int]:
 
 
 @lru_cache(maxsize=1)
-def _model(path: Path, digest: str, device: str, precision: str) -> tuple[Bundle, Classifier | None]:
-    """The bundle and its networks, ready to run on one thread."""
+def _bundle(path: Path, digest: str) -> Bundle:
+    from lla_fusion_ros.bundle import load_bundle
+
+    bundle = load_bundle(path)
+    if bundle.hash != digest:
+        raise RuntimeError(f"'{path}' is another model here ({bundle.hash[:12]}, not {digest[:12]})")
+    return bundle
+
+
+@lru_cache(maxsize=1)
+def _networks(path: Path, digest: str, device: str, precision: str) -> Classifier:
+    """Ready to run, on one thread."""
     import cv2
     import torch
 
-    from lla_fusion_ros.bundle import load_bundle
-    from lla_fusion_ros.networks.classifier import Classifier
+    from lla_fusion_ros.replay.sources import load_networks
 
     torch.set_num_threads(1)
     cv2.setNumThreads(1)
-    bundle = load_bundle(path)
-    if bundle.hash != digest:
-        raise RuntimeError(f"'{path}' is another model on this worker ({bundle.hash[:12]}, not {digest[:12]})")
-    classifier = Classifier(bundle, device, precision)
-    classifier.warm_up()
-    return bundle, classifier
+    return load_networks(_bundle(path, digest), device, precision)
 
 
-def _put(part: Path, folder: Path, record: dict[str, Any]) -> None:
+def _put(part: Path, folder: Path, plan: Plan, bag: Look) -> None:
     """Results appear whole. Where another worker was quicker, its results stay."""
     folder.parent.mkdir(exist_ok=True)
-    old = read_record(folder)
-    keys = ("digest", "truth_digest", "run")
-    if old is not None and all(old[key] == record[key] for key in keys):
+    if is_done(read_record(folder), plan, bag):
         return
     shutil.rmtree(folder, ignore_errors=True)
     part.rename(folder)
@@ -263,23 +208,3 @@ def _check_version(plan: Plan) -> None:
 
 def _reason(error: BaseException) -> str:
     return (getattr(error, "strerror", None) or str(error) or type(error).__name__)[:500]
-
-
-def plan_hash(document: dict[str, Any]) -> str:
-    """Of all that decides on results; equal for equal plans, whoever makes them."""
-    import hashlib
-
-    return hashlib.sha256(json.dumps(document, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def plan_document(bundle_hash: str, options: ReplayOptions, wanted: Wanted, truths: bool) -> dict[str, Any]:
-    """What `fleet.json` says of a run, and what its hash is made of."""
-    chosen = asdict(options)
-    del chosen["device"]
-    return {
-        "version": __version__,
-        "bundle": bundle_hash,
-        "options": chosen,
-        "outputs": {key: value for key, value in asdict(wanted).items() if key not in ("truth", "overwrite")},
-        "scored": truths,
-    }
