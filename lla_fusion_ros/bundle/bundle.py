@@ -1,12 +1,14 @@
 """One model file <-> networks, posterior, fusers and warning models.
 
-Tensors in the file: `network.<c>.<parameter>` for every member, `posterior.factors` (packed lower
-triangles, [networks, classes, D (D + 1) / 2]), `posterior.cross` where present, `warnings.<name>`.
+Tensors in the file: `network.<c>.<parameter>` for every member (of networks that are ONNX graphs only the
+head), `graph.<number>.<precision>` the bytes of a graph of one trunk or several, `basis.<trunk>` (see
+`networks/heads.py`), `posterior.factors` (packed lower triangles, [networks, classes, D (D + 1) / 2]),
+`posterior.cross` where present, `warnings.<name>`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +19,7 @@ import numpy as np
 from lla_fusion_ros.bundle.container import read_container, write_container
 from lla_fusion_ros.bundle.meta import BundleMeta, meta_from_dict
 from lla_fusion_ros.bundle.resources import find_model
+from lla_fusion_ros.networks.heads import Head
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import BundleError, LlaFusionError
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:  # torch takes seconds to import; a fusion node without networ
     from lla_fusion_ros.networks import Ensemble, Normalisation, SplitNetwork
     from lla_fusion_ros.warnings.model import WarningModel
 
+ONNX = "onnx"  # the name of the architecture whose networks are graphs only
 _NETWORK = "network."
 _WARNINGS = "warnings."
 
@@ -57,8 +61,36 @@ class Bundle:
     def crop_margin(self) -> float:
         return self.meta.crop_margin
 
+    @property
+    def for_torch(self) -> bool:
+        """Whether torch can run the networks."""
+        return self.meta.architecture.get("name") != ONNX
+
+    def graphs(self, precision: str) -> list[bytes]:
+        """The networks' trunks as ONNX graphs; none where the file holds none of this precision."""
+        found: list[bytes] = []
+        while (stored := self.tensors.get(f"graph.{len(found)}.{precision}")) is not None:
+            found.append(stored.tobytes())
+        return found
+
+    def heads(self) -> list[Head]:
+        """The last layers, to stand on the trunks of the graphs."""
+        single = [
+            (self._head(c).astype(np.float32), self._tensor(f"{_NETWORK}{c}.head.bias").astype(np.float32))
+            for c in range(self.networks)
+        ]
+        return [
+            Head(trunk, weight, bias, self._basis(trunk))
+            for trunk, (weight, bias) in zip(self.meta.trunks, single, strict=True)
+        ]
+
+    def _basis(self, trunk: int) -> np.ndarray | None:
+        return self.tensors.get(f"basis.{trunk}")
+
     def members(self) -> list[SplitNetwork]:
         """The networks as they were trained, batch norm included."""
+        if not self.for_torch:
+            raise BundleError(f"bundle '{self.source}': ONNX graphs are not for torch to train")
         import torch
 
         from lla_fusion_ros.networks import build_network
@@ -131,9 +163,15 @@ class Bundle:
             None if cross is None else np.asarray(cross, np.float64),
         )
 
-    def _features(self) -> int:
-        """D: width of the last hidden layer plus one, as the stored heads have it."""
-        return self._head(0).shape[1] + 1
+    def _features(self, network: int = 0) -> int:
+        """D: width of the last hidden layer plus one, as the stored heads or their bases have it."""
+        width = self._head(network).shape[1]
+        basis = self._basis(self.meta.trunks[network]) if self.meta.trunks else None
+        if basis is None:
+            return width + 1
+        if basis.ndim != 2 or basis.dtype != np.float32 or len(basis) != width:
+            raise BundleError(f"bundle '{self.source}': the basis of network {network} does not fit its head")
+        return basis.shape[1] + 2
 
     def _head(self, network: int) -> np.ndarray:
         """[classes, width]"""
@@ -190,13 +228,15 @@ class Bundle:
                 f"bundle '{self.source}' has {self.networks} networks "
                 f"but {len(self.meta.softmax_temperature)} softmax temperatures"
             )
+        if not self.for_torch and not (self.meta.trunks and self.graphs("float32")):
+            raise BundleError(f"bundle '{self.source}' holds neither networks nor graphs")
         for index in range(self.networks):
             head = self._head(index)
             if len(head) != self.classes:
                 raise BundleError(
                     f"bundle '{self.source}' has {len(head)} classes but class_names lists {self.classes}"
                 )
-            if head.shape != self._head(0).shape:
+            if self._features(index) != self._features():
                 raise BundleError(f"bundle '{self.source}': network {index} has features of its own number")
         for name, array in self.tensors.items():
             if array.dtype.kind == "f" and not np.isfinite(array).all():
@@ -216,14 +256,8 @@ def _module_dtype(array: np.ndarray) -> np.dtype[Any]:
     return np.dtype(np.float32) if array.dtype.kind == "f" else array.dtype
 
 
-def make_bundle(
-    meta: BundleMeta,
-    members: Sequence[SplitNetwork],
-    posterior: EnsemblePosterior,
-    warning_tensors: dict[str, np.ndarray] | None = None,
-    half: bool = False,
-) -> Bundle:
-    """Put trained parts together; `half` stores network weights in 16 bits."""
+def network_tensors(members: Sequence[SplitNetwork], half: bool = False) -> dict[str, np.ndarray]:
+    """Networks of torch as a bundle stores them; `half`: weights in 16 bits."""
     tensors: dict[str, np.ndarray] = {}
     for index, member in enumerate(members):
         for name, value in member.state_dict().items():
@@ -231,6 +265,31 @@ def make_bundle(
             tensors[f"{_NETWORK}{index}.{name}"] = (
                 array.astype(np.float16) if half and array.ndim > 1 else array
             )
+    return tensors
+
+
+def graph_tensors(graphs: Mapping[str, Sequence[bytes]], heads: Sequence[Head]) -> dict[str, np.ndarray]:
+    """Graphs by precision, and the heads on them, as a bundle stores them."""
+    tensors: dict[str, np.ndarray] = {}
+    for precision, parts in graphs.items():
+        for number, graph in enumerate(parts):
+            tensors[f"graph.{number}.{precision}"] = np.frombuffer(graph, np.uint8)
+    for index, head in enumerate(heads):
+        tensors[f"{_NETWORK}{index}.head.weight"] = head.weight.astype(np.float32)
+        tensors[f"{_NETWORK}{index}.head.bias"] = head.bias.astype(np.float32)
+        if head.basis is not None:
+            tensors[f"basis.{head.trunk}"] = head.basis.astype(np.float32)
+    return tensors
+
+
+def make_bundle(
+    meta: BundleMeta,
+    networks: Sequence[SplitNetwork] | Mapping[str, np.ndarray],
+    posterior: EnsemblePosterior,
+    warning_tensors: dict[str, np.ndarray] | None = None,
+) -> Bundle:
+    """Put trained parts together; `networks` may be what `network_tensors` or `graph_tensors` give."""
+    tensors = dict(networks) if isinstance(networks, Mapping) else network_tensors(networks)
     rows, columns = np.tril_indices(posterior.features)
     tensors["posterior.factors"] = posterior.factors[..., rows, columns].astype(np.float32)
     if posterior.cross is not None:

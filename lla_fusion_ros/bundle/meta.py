@@ -18,17 +18,19 @@ class BundleMeta:
     """The metadata of a bundle.
 
     Attributes:
-        architecture: what `build_network` takes.
+        architecture: what `build_network` takes; {"name": "onnx"} where the networks are ONNX graphs only.
         networks: C, the number of ensemble members.
         class_names: in the order of the logits.
         input_size: side of the crops in pixels.
         crop_margin: by how much of its side a box is grown on each side before it is cut.
-        normalisation: fields of `networks.Normalisation`.
+        normalisation: fields of `networks.Normalisation`; a graph does it by itself.
         softmax_temperature: of temperature scaling, one per network; the stored heads are already
             divided by it, so it is a record, nothing to apply.
         prior_precision: of the Laplace posterior, lambda.
         posterior_temperature: T_theta; 0 means that the Laplace term is inactive on this data.
         weight_prior: lambda_w, the prior used where variances serve as weights.
+        trunks: of the ONNX graphs, where there are any: the trunk that each network stands on.
+        plugins: Python modules that register the architecture, where it is not the package's own.
         default_fuser: chosen by cross-validation on validation tracks.
         fusers: the fitted scalars of every fuser.
         warnings: the fitted warning models and thresholds, with their false-alarm rates.
@@ -48,6 +50,8 @@ class BundleMeta:
     posterior_temperature: float
     default_fuser: str
     softmax_temperature: tuple[float, ...] = ()
+    trunks: tuple[int, ...] = ()
+    plugins: tuple[str, ...] = ()
     weight_prior: float | None = None
     fusers: dict[str, dict[str, Any]] = field(default_factory=dict)
     warnings: dict[str, Any] = field(default_factory=dict)
@@ -73,6 +77,8 @@ def meta_from_dict(document: Any, where: str) -> BundleMeta:
     try:
         values["class_names"] = tuple(_listed(values["class_names"], str))
         values["softmax_temperature"] = tuple(_listed(values.get("softmax_temperature", []), int | float))
+        values["trunks"] = tuple(_listed(values.get("trunks", []), int))
+        values["plugins"] = tuple(_listed(values.get("plugins", []), str))
         meta = BundleMeta(**values)
         for name in ("architecture", "normalisation", "fusers", "warnings", "scores", "dataset", "training"):
             _typed(name, getattr(meta, name), dict)
@@ -93,6 +99,7 @@ def meta_from_dict(document: Any, where: str) -> BundleMeta:
         and 2 <= len(meta.class_names) <= MOST_CLASSES
         and 0 < meta.prior_precision < math.inf
         and 0 <= meta.posterior_temperature < math.inf
+        and (not meta.trunks or len(meta.trunks) == meta.networks and min(meta.trunks) >= 0)
     )
     if not possible:
         raise BundleError(

@@ -121,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
     folder = args.out or _beside(args.bag)
     check_folder("--out", folder)
     if args.device != "auto":  # a device that is not there is refused before earlier results are replaced
-        from lla_fusion_ros.networks.classifier import choose_device
+        from lla_fusion_ros.networks.torch_engine import choose_device
 
         choose_device(args.device)
     with BagProgress("fusing") as progress:

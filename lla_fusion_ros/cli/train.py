@@ -142,7 +142,7 @@ def run(args: argparse.Namespace) -> int:
     from lla_fusion_ros.lab.datasets import load_dataset
     from lla_fusion_ros.lab.training.recipe import run_recipe
     from lla_fusion_ros.lab.training.train import CheckpointFolder
-    from lla_fusion_ros.networks.classifier import choose_device
+    from lla_fusion_ros.networks.torch_engine import choose_device
     from lla_fusion_ros.types.memory import keep_freed_memory
 
     keep_freed_memory()
@@ -227,7 +227,6 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
     )
     calibration = CalibrationOptions(
         cross=args.cross,
-        half=args.half_weights,
         outliers=usual["outlier_tracks"],
         draws=draws,
         test=not args.no_test,
@@ -244,6 +243,7 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
         own_test=args.own_test,
         start=start,
         quick=args.quick,
+        half=args.half_weights,
         data_options=options_of(args),
         command=shlex.join(["lla-fusion", *(word for word in sys.argv[1:] if word != "--resume")]),
     )

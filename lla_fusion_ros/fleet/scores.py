@@ -1,5 +1,7 @@
-"""Numbers over all objects of many bags. Each is a sum over objects divided by another such sum, so bags can be
-added up, and drawn again for an interval."""
+"""Numbers over all objects of many bags.
+
+Each is a sum over objects divided by another such sum, so bags can be added up, and drawn again.
+"""
 
 from __future__ import annotations
 

@@ -153,13 +153,11 @@ def _bundle(path: Path, digest: str) -> Bundle:
 
 @lru_cache(maxsize=1)
 def _networks(path: Path, digest: str, device: str, precision: str) -> Classifier:
-    """Ready to run, on one thread."""
+    """Ready to run."""
     import cv2
-    import torch
 
     from lla_fusion_ros.replay.sources import load_networks
 
-    torch.set_num_threads(1)
     cv2.setNumThreads(1)
     return load_networks(_bundle(path, digest), device, precision)
 

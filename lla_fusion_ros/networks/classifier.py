@@ -1,98 +1,74 @@
-"""Crops in, views out: the networks of a bundle on one device."""
+"""Crops in, views out: the networks of a bundle in one of the engines."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import torch
 
-from lla_fusion_ros.networks.eight_bits import NotInEightBitsError
-from lla_fusion_ros.networks.ensemble import Ensemble
+from lla_fusion_ros.networks.heads import Head
 from lla_fusion_ros.types.errors import InputError
-from lla_fusion_ros.types.settings import PRECISIONS
+from lla_fusion_ros.types.settings import ENGINES, PRECISIONS
 from lla_fusion_ros.types.views import Views
 
-# Crops that a CPU runs at once: what lies between the layers then stays near the cache, and a full queue of
-# all cameras does not claim hundreds of megabytes, of which malloc would keep a part.
-AT_ONCE = 32
-ON_CUDA_AT_ONCE = 1024  # bounds memory, costs nothing
-# oneDNN writes a program for every number of crops that it has not met, which takes longer than running it.
-EIGHT_BIT_BATCHES = (1, 2, *range(4, AT_ONCE + 1, 4))
-KINDS = ("fixed", "per_crop")
-
-
-@dataclass(frozen=True, slots=True)
-class Normalisation:
-    """From uint8 crops to what the networks take, on the device the crops are on.
-
-    Attributes:
-        kind: "per_crop" subtracts each crop's own mean and divides by its own deviation, so that
-            exposure and contrast of a camera drop out; "fixed" uses `mean` and `std` for all.
-        mean, std: on the scale 0..1; used by "fixed".
-        floor: added to a crop's deviation, so that an empty crop does not become amplified noise.
-        gray: networks get one channel, the mean of the three.
-    """
-
-    kind: str = "per_crop"
-    mean: float = 0.0
-    std: float = 1.0
-    floor: float = 0.02
-    gray: bool = False
-
-    def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise InputError(f"normalisation kind {self.kind!r} is unknown; known are {', '.join(KINDS)}")
-        if not (self.std > 0 and self.floor >= 0):
-            raise InputError(f"normalisation needs std > 0 and floor >= 0, not {self.std} and {self.floor}")
-
-    @property
-    def channels(self) -> int:
-        return 1 if self.gray else 3
-
-    def __call__(self, crops: torch.Tensor, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-        """[crops, S, S, 3] uint8 -> [crops, channels, S, S]; channels last in memory, which is faster."""
-        images = crops.to(torch.float32, memory_format=torch.contiguous_format)
-        if self.gray:
-            images = images.mean(dim=3, keepdim=True)
-        rows = images.flatten(1)  # the same numbers
-        if self.kind == "fixed":
-            rows.sub_(255.0 * self.mean).div_(255.0 * self.std)
-        else:  # torch.std_mean takes five times as long
-            rows.sub_(rows.mean(dim=1, keepdim=True))
-            deviation = torch.linalg.vector_norm(rows, dim=1, keepdim=True).div_((rows.shape[1] - 1) ** 0.5)
-            rows.div_(deviation.add_(255.0 * self.floor))
-        return images.permute(0, 3, 1, 2).to(dtype)
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+if TYPE_CHECKING:  # a vehicle may lack it
+    from lla_fusion_ros.networks.ensemble import Ensemble
+    from lla_fusion_ros.networks.torch_engine import Normalisation
 
 
 class StoredNetworks(Protocol):
-    """What a classifier needs of a bundle."""
-
-    @property
-    def classes(self) -> int: ...
+    """What a classifier needs of a bundle: networks for torch, graphs for ONNX Runtime, or both."""
 
     @property
     def input_size(self) -> int: ...
+
+    @property
+    def for_torch(self) -> bool: ...
 
     def ensemble(self, networks: Sequence[int] | None = None, eight_bits: bool = False) -> Ensemble: ...
 
     def normalisation(self) -> Normalisation: ...
 
+    def graphs(self, precision: str) -> list[bytes]: ...
+
+    def heads(self) -> list[Head]: ...
+
+
+class Engine(Protocol):
+    """Where networks run.
+
+    Attributes:
+        at_once: crops of one call.
+        notes: what the user should hear.
+    """
+
+    name: str
+    device: str
+    precision: str
+    at_once: int
+    networks: int
+    classes: int
+    features: int
+    notes: list[str]
+
+    def __call__(self, crops: np.ndarray) -> np.ndarray: ...
+
+    def warm_up(self, crops: int) -> None: ...
+
 
 class Classifier:
-    """All networks of a bundle in one call: one copy to the device, one copy back, no other wait.
+    """All networks of a bundle in one call.
 
     Args:
-        device: "auto" takes CUDA where there is one; any torch device name otherwise.
-        precision: "float32"; "float16", weights and activations in 16 bits, on CUDA; "int8", convolutions in
-            8 bits, on a CPU, where it takes about half of the time or less; "auto" is int8 on an x86 CPU for
-            networks that can be run so, else float32.
+        device: "auto" takes CUDA where there is one; "cpu", "cuda" or "cuda:0" otherwise.
+        precision: "float32"; "float16", in torch on CUDA; "int8", convolutions in 8 bits, on a CPU, where it
+            takes about half of the time or less; "auto" is int8 on a CPU where the bundle can, else float32.
         networks: use only these members of the ensemble.
+        engine: "torch"; "onnxruntime", for bundles that hold ONNX graphs; "auto": what it is for.
+        providers: of ONNX Runtime, the first that is there is used: tensorrt, cuda, openvino, cpu.
+        threads: of one call, in torch of the whole process; without a number all cores, in torch as it was.
     """
 
     def __init__(
@@ -101,22 +77,45 @@ class Classifier:
         device: str = "auto",
         precision: str = "float32",
         networks: tuple[int, ...] | None = None,
+        engine: str = "auto",
+        providers: Sequence[str] = (),
+        threads: int | None = None,
     ) -> None:
-        self.device = choose_device(device)
-        self.precision = choose_precision(precision, self.device)
-        try:
-            ensemble = bundle.ensemble(networks, eight_bits=self.precision == "int8")
-        except NotInEightBitsError:
-            if precision != "auto":
-                raise
-            self.precision, ensemble = "float32", bundle.ensemble(networks)
-        self.at_once = AT_ONCE if self.device.type == "cpu" else ON_CUDA_AT_ONCE  # crops of one pass
-        self._dtype = torch.float16 if self.precision == "float16" else torch.float32
-        self._ensemble = ensemble.to(self.device, self._dtype)
-        self._normalise = bundle.normalisation()
+        if precision not in PRECISIONS:
+            raise InputError(f"precision '{precision}' is unknown; use {', '.join(PRECISIONS)}")
+        if engine not in ENGINES:
+            raise InputError(f"engine '{engine}' is unknown; use {', '.join(ENGINES)}")
         self._size = bundle.input_size
-        self.classes, self.features = bundle.classes, self._ensemble.features
-        self.networks = self._ensemble.networks
+        self._engine: Engine
+        if _uses_torch(bundle, engine, precision, providers):
+            from lla_fusion_ros.networks.torch_engine import TorchEngine
+
+            self._engine = TorchEngine(
+                lambda eight_bits: bundle.ensemble(networks, eight_bits),
+                bundle.normalisation(),
+                self._size,
+                device,
+                precision,
+                threads,
+            )
+        else:
+            from lla_fusion_ros.networks.onnx_engine import OnnxEngine
+
+            chosen = _stored_precision(bundle, precision)
+            heads = bundle.heads()
+            heads = heads if networks is None else [heads[index] for index in networks]
+            self._engine = OnnxEngine(
+                bundle.graphs(chosen), heads, self._size, chosen, device, providers, threads or 0
+            )
+        self.engine, self.device = self._engine.name, self._engine.device
+        self.precision, self.notes = self._engine.precision, self._engine.notes
+        self.at_once = self._engine.at_once
+        self.networks, self.classes = self._engine.networks, self._engine.classes
+        self.features = self._engine.features
+
+    @property
+    def on_cpu(self) -> bool:
+        return self.device == "cpu"
 
     def __call__(self, crops: np.ndarray) -> Views:
         """[crops, size, size, 3] uint8 RGB -> views with logits and features, float32."""
@@ -129,57 +128,34 @@ class Classifier:
             both = np.empty((0, self.networks, self.classes + self.features), np.float32)
         else:
             starts = range(0, len(crops), self.at_once)
-            parts = [self._run_filled(crops[start : start + self.at_once]) for start in starts]
+            parts = [self._engine(crops[start : start + self.at_once]) for start in starts]
             both = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return Views(both[..., : self.classes], both[..., self.classes :])
 
-    def _run_filled(self, crops: np.ndarray) -> np.ndarray:
-        """Filled up with empty crops to one of EIGHT_BIT_BATCHES, where the networks run in 8 bits."""
-        if self.precision != "int8":
-            return self._run(crops)
-        missing = next(size for size in EIGHT_BIT_BATCHES if size >= len(crops)) - len(crops)
-        if not missing:
-            return self._run(crops)
-        filled = np.concatenate([crops, np.zeros((missing, *crops.shape[1:]), np.uint8)])
-        return self._run(filled)[: len(crops)]
-
-    def _run(self, crops: np.ndarray) -> np.ndarray:
-        """Logits and features side by side.  [crops, networks, classes + features]"""
-        with torch.inference_mode():
-            host = torch.from_numpy(np.ascontiguousarray(crops))
-            if self.device.type == "cuda":
-                host = host.pin_memory()  # only from pinned memory is a copy truly non-blocking
-            images = self._normalise(host.to(self.device, non_blocking=True), self._dtype)
-            # one tensor, so that one copy brings both back
-            return torch.cat(self._ensemble(images), dim=2).to("cpu", torch.float32).numpy()
-
     def warm_up(self, crops: int = 1) -> None:
         """Run on empty crops, so that the first frames do not pay for allocation and kernel choice."""
-        for count in EIGHT_BIT_BATCHES if self.precision == "int8" else (max(crops, 1),):
-            self(np.zeros((count, self._size, self._size, 3), np.uint8))
+        self._engine.warm_up(crops)
 
 
-def choose_precision(name: str, device: torch.device) -> str:
-    """The precision of that name, refused where the device does not have it; the one "auto" tries."""
-    if name not in PRECISIONS:
-        raise InputError(f"precision '{name}' is unknown; use {', '.join(PRECISIONS)}")
-    if name == "auto":
-        fast = device.type == "cpu" and torch.backends.cpu.get_cpu_capability().startswith("AVX")
-        return "int8" if fast else "float32"
-    needed = {"float16": "cuda", "int8": "cpu"}.get(name, device.type)
-    if device.type != needed:
-        raise InputError(f"precision {name} needs a device of type {needed}, not '{device}'; use float32")
-    return name
+def _uses_torch(bundle: StoredNetworks, engine: str, precision: str, providers: Sequence[str]) -> bool:
+    if engine == "torch" and not bundle.for_torch:
+        raise InputError("the networks of this bundle are ONNX graphs, not torch's; use engine onnxruntime")
+    has_graphs = any(bundle.graphs(name) for name in PRECISIONS)
+    if engine == "onnxruntime" and not has_graphs:
+        raise InputError(
+            "this bundle holds no ONNX graphs; `lla-fusion export BUNDLE --out FILE.safetensors` adds them"
+        )
+    if engine != "auto" or not (has_graphs and bundle.for_torch):
+        return engine == "torch" or not has_graphs
+    wanted = bool(bundle.graphs("int8")) and precision in ("auto", "int8")
+    return not ((wanted or providers) and find_spec("onnxruntime"))
 
 
-def choose_device(name: str) -> torch.device:
-    """The torch device of that name; "auto" takes CUDA where there is one."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise InputError(f"device '{name}' is unknown; use auto, cpu, cuda or cuda:0") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise InputError(f"device '{name}' needs CUDA, but torch finds no CUDA here; use auto or cpu")
-    return device
+def _stored_precision(bundle: StoredNetworks, precision: str) -> str:
+    """The graphs to run."""
+    if precision == "auto":
+        return "int8" if bundle.graphs("int8") else "float32"
+    if not bundle.graphs(precision):
+        held = ", ".join(name for name in PRECISIONS if bundle.graphs(name))
+        raise InputError(f"this bundle holds ONNX graphs in {held}, not in {precision}")
+    return precision

@@ -41,7 +41,7 @@ def make_perception(
     if isinstance(cameras[0], ViewTopics):
         return Perception(bundle, None, names, stream, fusion)
     classifier = load_networks(bundle, device, precision) if networks is None else networks()
-    own_core = networks is not None or classifier.device.type != "cpu"
+    own_core = networks is not None or not classifier.on_cpu
     workers = 1 if own_core else len(os.sched_getaffinity(0))
     own = {
         camera.name: replace((wiring or {}).get(camera.name, CameraWiring()), detections_type=camera.type)
@@ -52,10 +52,10 @@ def make_perception(
 
 
 def load_networks(bundle: Bundle, device: str, precision: str) -> Classifier:
-    """Ready to run."""
+    """Ready to run, each call on one thread."""
     from lla_fusion_ros.networks.classifier import Classifier
 
-    classifier = Classifier(bundle, device, precision)
+    classifier = Classifier(bundle, device, precision, threads=1)
     classifier.warm_up()
     return classifier
 

@@ -25,7 +25,8 @@ def document(title: str, body: Iterable[str], scripts: str = "") -> str:
         "<meta name='viewport' content='width=device-width,initial-scale=1'>"
         "<link rel='icon' href='data:,'>"
         f"<title>{escape(title)}</title><style>{asset('style.css')}</style></head><body>{_HATCH}"
-        f"<main>{''.join(body)}<p class='soft'>Made by lla_fusion_ros {__version__}.</p></main>{scripts}</body></html>"
+        f"<main>{''.join(body)}<p class='soft'>Made by lla_fusion_ros {__version__}.</p></main>"
+        f"{scripts}</body></html>"
     )
 
 

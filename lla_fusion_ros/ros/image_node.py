@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import array
+import sys
 import time
 from collections import Counter
 
-import torch
 from sensor_msgs.msg import Image
 from vision_msgs.msg import Detection2DArray
 
@@ -26,7 +26,7 @@ from lla_fusion_ros.stream.frames import ViewFrame
 from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.errors import InputError
-from lla_fusion_ros.types.settings import FusionSettings
+from lla_fusion_ros.types.settings import FusionSettings, words
 
 WARM_UP_CROPS = 16
 CROPS = ("crops", "crops/compressed")  # in the place of images and boxes
@@ -68,18 +68,26 @@ class ImageNode(ManagedNode):
 
     def _make_classifier(self, bundle: Bundle) -> Classifier:
         settings = self.parameters.of(NetworkSettings)
-        torch.set_num_threads(settings.threads)
-        classifier = Classifier(bundle, settings.device, settings.precision)
-        if settings.device == "auto" and classifier.device.type == "cpu":
-            self.get_logger().warning("no CUDA device found: the networks run on the CPU")
+        classifier = Classifier(
+            bundle,
+            settings.device,
+            settings.precision,
+            engine=settings.engine,
+            providers=words(settings.providers),
+            threads=settings.threads,
+        )
+        for note in classifier.notes:
+            self.get_logger().warning(note)
         classifier.warm_up(WARM_UP_CROPS)
-        self.get_logger().info(f"networks ready on {classifier.device}, {classifier.precision}")
-        self.about |= {"device": str(classifier.device), "precision": classifier.precision}
+        about = {name: getattr(classifier, name) for name in ("engine", "device", "precision")}
+        self.get_logger().info("networks ready in {engine} on {device}, {precision}".format(**about))
+        self.about |= about
         return classifier
 
     def free(self) -> None:
         super().free()
-        if torch.cuda.is_available():  # give cached device memory back
+        torch = sys.modules.get("torch")  # a bundle of ONNX graphs does without
+        if torch is not None and torch.cuda.is_available():  # give cached device memory back
             torch.cuda.empty_cache()
 
     def subscribe(self, inputs: Inputs) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lla_fusion_ros.detections import BOX_FRAMES
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError
-from lla_fusion_ros.types.settings import PRECISIONS, FusionSettings, check_settings, setting
+from lla_fusion_ros.types.settings import ENGINES, PRECISIONS, FusionSettings, check_settings, setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,15 @@ class NodeSettings:
 class NetworkSettings:
     """Nodes that run the networks have these."""
 
+    engine: str = setting(
+        "auto",
+        "where the networks run; auto: ONNX Runtime for graphs in 8 bits and where torch cannot, else torch",
+        choices=ENGINES,
+    )
+    providers: str = setting(
+        "",
+        "of ONNX Runtime: tensorrt, cuda, openvino, cpu; the first that is there is used; empty: by device",
+    )
     device: str = setting("auto", "auto, cpu, cuda or cuda:0; auto takes CUDA where there is one")
     precision: str = setting(
         "auto",

@@ -6,6 +6,7 @@ they are filled up, is the classifier's matter.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -245,6 +246,5 @@ def _usable(parts: Iterable[Prepared | None]) -> list[Prepared]:
 
 def _one_torch_thread() -> None:
     """Workers run side by side, so each needs one core; torch's own threads would fight over them."""
-    import torch
-
-    torch.set_num_threads(1)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)

@@ -9,6 +9,7 @@ from lla_fusion_ros.types.errors import InputError
 
 PAIR = "tuple[float, float]"  # the type of a setting of two numbers, as a dataclass names it
 PRECISIONS = ("auto", "float32", "float16", "int8")  # of the networks
+ENGINES = ("auto", "torch", "onnxruntime")  # where they run
 LENGTHS = (1, 3, 5, 10, 20, 30)  # numbers of views L after which tracks are fitted and scored
 
 
@@ -22,6 +23,11 @@ def setting(
 
 # Settings that had another name until the last release.
 RENAMED = {"track_id_scope": "identity"}
+
+
+def words(text: str) -> tuple[str, ...]:
+    """The names in a setting that lists them, separated by commas or spaces."""
+    return tuple(text.replace(",", " ").split())
 
 
 def check_settings(settings: Any) -> None:

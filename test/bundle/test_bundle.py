@@ -15,6 +15,7 @@ from safetensors.numpy import save_file
 
 from lla_fusion_ros.bundle import container as container_module
 from lla_fusion_ros.bundle import load_bundle, make_bundle, save_bundle
+from lla_fusion_ros.bundle.bundle import network_tensors
 from lla_fusion_ros.bundle.meta import meta_from_dict
 from lla_fusion_ros.networks import Normalisation
 from lla_fusion_ros.types.errors import BundleError
@@ -61,7 +62,7 @@ def test_a_loaded_bundle_computes_the_same(bundle, tmp_path):
 def test_weights_stored_in_half_precision_are_smaller_and_come_back_as_single(bundle, tmp_path):
     import torch
 
-    small = make_bundle(bundle.meta, bundle.members(), bundle.posterior(), half=True)
+    small = make_bundle(bundle.meta, network_tensors(bundle.members(), half=True), bundle.posterior())
     save_bundle(small, tmp_path / "half.safetensors")
     loaded = load_bundle(tmp_path / "half.safetensors")
     assert sum(a.nbytes for a in loaded.tensors.values()) < sum(a.nbytes for a in bundle.tensors.values())

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from lla_fusion_ros.networks.classifier import AT_ONCE, Classifier
+from lla_fusion_ros.networks.classifier import Classifier
+from lla_fusion_ros.networks.torch_engine import AT_ONCE
 from lla_fusion_ros.types.errors import InputError
 from support.fake_device import FakeDevice
 from support.tiny_bundle import tiny_bundle
@@ -73,7 +74,9 @@ def test_unknown_and_absent_devices_are_refused(bundle, monkeypatch):
         Classifier(bundle, device="cpu", precision="float16")
     with pytest.raises(InputError, match="'int4' is unknown"):
         Classifier(bundle, precision="int4")
-    monkeypatch.setattr("lla_fusion_ros.networks.classifier.choose_device", lambda name: torch.device("cuda"))
+    monkeypatch.setattr(
+        "lla_fusion_ros.networks.torch_engine.choose_device", lambda name: torch.device("cuda")
+    )
     with pytest.raises(InputError, match="int8 needs a device of type cpu, not 'cuda'"):
         Classifier(bundle, precision="int8")
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 
 from lla_fusion_ros import __version__
 from lla_fusion_ros.bundle import Bundle, BundleMeta, make_bundle
@@ -24,9 +23,9 @@ from lla_fusion_ros.lab.calibration.fusers import (
     score_tracks,
 )
 from lla_fusion_ros.lab.calibration.network_calibration import (
+    Networks,
     fit_posterior,
     fit_temperatures,
-    scale_heads,
     scaled,
 )
 from lla_fusion_ros.lab.calibration.workload import (
@@ -42,7 +41,6 @@ from lla_fusion_ros.lab.calibration.workload import (
 )
 from lla_fusion_ros.lab.datasets import REGIMES, CropSet, Splits, border_of, cut, degrade
 from lla_fusion_ros.lab.datasets.outliers import outlier_tracks
-from lla_fusion_ros.networks import Ensemble, Normalisation, SplitNetwork
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.posterior.tune import Tuning, tune
 from lla_fusion_ros.types.errors import InputError
@@ -61,22 +59,24 @@ class Trained:
 
     Attributes:
         settings: goes into the bundle's `training` record.
+        trunks, plugins: as in the bundle's metadata.
     """
 
-    members: Sequence[SplitNetwork]
+    networks: Networks
     architecture: dict[str, Any]
-    normalisation: Normalisation
+    normalisation: dict[str, Any]
     size: int
     margin: float
     prior_precision: float
     settings: dict[str, Any]
+    trunks: tuple[int, ...] = ()
+    plugins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class CalibrationOptions:
     """Attributes:
     cross: also fit the covariance between networks; C^2 blocks make the file larger.
-    half: store network weights in 16 bits.
     outliers: number of synthetic outlier tracks the warning model is fitted on.
     draws: how often the validation tracks are degraded; more draws steady the fuser's fits.
     test: also score the test tracks.
@@ -85,7 +85,6 @@ class CalibrationOptions:
     """
 
     cross: bool = False
-    half: bool = False
     outliers: int = 360
     draws: int = 2
     test: bool = True
@@ -103,8 +102,8 @@ def calibrated_bundle(
     """Fit everything that comes after training, on validation tracks under all regimes, and score it."""
     border = border_of(trained.size)
     validation = cut(splits.validation, trained.size, trained.margin, border)
-    expected = calibration_work(splits, len(trained.members), options).stages
-    classify = _counted(_classifier(trained), TEMPERATURES, expected, stage)
+    expected = calibration_work(splits, len(trained.networks), options).stages
+    classify = _counted(trained.networks.classify, TEMPERATURES, expected, stage)
     views = joined(
         [
             views_of_crops(classify, validation, seed=options.seed + 1000 * draw)
@@ -112,13 +111,13 @@ def calibrated_bundle(
         ]
     )
     temperatures = fit_temperatures(views)
-    scale_heads(trained.members, temperatures)
+    trained.networks.scale(temperatures)
     views = scaled(views, temperatures)
     stage(POSTERIOR, 0, 0)
     posterior, tuning = _posterior(trained, splits, views, options)
     values, weight_prior = _fuser_values(posterior, views, stage)
     chosen = choose_safely(posterior, views, weight_prior, values, options, stage)
-    classify = _counted(_classifier(trained), WARNINGS, expected, stage)
+    classify = _counted(trained.networks.classify, WARNINGS, expected, stage)
     outside = views_of_crops(
         classify, outlier_tracks(validation, options.outliers, options.seed), seed=options.seed + 1
     )
@@ -126,15 +125,17 @@ def calibrated_bundle(
     arrays, record = warnings.to_parts()
     meta = BundleMeta(
         architecture=trained.architecture,
-        networks=len(trained.members),
+        networks=len(trained.networks),
         class_names=splits.train.class_names,
         input_size=trained.size,
         crop_margin=trained.margin,
-        normalisation=trained.normalisation.as_dict(),
+        normalisation=trained.normalisation,
         prior_precision=posterior.prior_precision,
         posterior_temperature=posterior.temperature,
         default_fuser=chosen[0],
         softmax_temperature=tuple(temperatures),
+        trunks=trained.trunks,
+        plugins=trained.plugins,
         weight_prior=weight_prior,
         fusers=values,
         warnings=record,
@@ -142,8 +143,8 @@ def calibrated_bundle(
         training=trained.settings,
         package_version=__version__,
     )
-    bundle = make_bundle(meta, trained.members, posterior, arrays, options.half)
-    classify = _counted(_classifier(trained), SCORES, expected, stage)
+    bundle = make_bundle(meta, trained.networks.tensors(), posterior, arrays)
+    classify = _counted(trained.networks.classify, SCORES, expected, stage)
     scores = _scores(bundle, splits, views, classify, tuning, chosen[1], options)
     return replace(bundle, meta=replace(meta, scores=scores))
 
@@ -176,27 +177,13 @@ def _counted(
     return counted
 
 
-def _classifier(trained: Trained) -> Callable[[np.ndarray], Views]:
-    """The networks as they are now; built again after the heads were scaled."""
-    ensemble = Ensemble(trained.members)
-
-    def classify(crops: np.ndarray) -> Views:
-        with torch.inference_mode():
-            logits, features = ensemble(trained.normalisation(torch.from_numpy(np.ascontiguousarray(crops))))
-        return Views(logits.numpy(), features.numpy())
-
-    return classify
-
-
 def _posterior(
     trained: Trained, splits: Splits, views: TrackViews, options: CalibrationOptions
 ) -> tuple[EnsemblePosterior, Tuning]:
     """Fit on the training crops as training saw them: a third under each regime."""
     train = cut(splits.train, trained.size, trained.margin, border_of(trained.size))
     images = _one_third_each(train, options.seed)
-    posterior = fit_posterior(
-        Ensemble(trained.members), images, trained.normalisation, trained.prior_precision, options.cross
-    )
+    posterior = fit_posterior(trained.networks.classify, images, trained.prior_precision, options.cross)
     logits, features, label = views.flat()
     if len(label) > _TUNING_VIEWS:
         rows = np.random.default_rng(options.seed).choice(len(label), _TUNING_VIEWS, replace=False)

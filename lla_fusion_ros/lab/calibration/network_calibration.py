@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 import torch
 from scipy.optimize import minimize_scalar
 
+from lla_fusion_ros.bundle.bundle import network_tensors
 from lla_fusion_ros.networks import Ensemble, Normalisation, SplitNetwork
+from lla_fusion_ros.posterior.cross import CrossSum
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.posterior.fit import fit_last_layer
+from lla_fusion_ros.posterior.fit import DiagonalSum, RunningSum
+from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.metrics import nll
 from lla_fusion_ros.types.pmf import softmax
 from lla_fusion_ros.types.track_views import TrackViews
+from lla_fusion_ros.types.views import Views
 
 LOG_BOUNDS = (-3.0, 3.0)  # T between 0.05 and 20: beyond, the network is broken, not miscalibrated
 
@@ -41,37 +46,80 @@ def fit_temperatures(tracks: TrackViews) -> list[float]:
     return [fit_temperature(logits[:, network], label) for network in range(tracks.networks)]
 
 
-def scale_heads(members: Sequence[SplitNetwork], temperatures: Sequence[float]) -> None:
-    """Divide the last layer of each network by its temperature, in place.
+class Networks(Protocol):
+    """What calibration asks of networks, in whatever engine they run."""
 
-    The logits then are calibrated for whoever reads them, and the Laplace fit sees calibrated pmfs.
-    """
-    with torch.no_grad():
-        for member, temperature in zip(members, temperatures, strict=True):
-            member.head.weight.div_(temperature)
-            member.head.bias.div_(temperature)
+    def __len__(self) -> int: ...
+
+    def classify(self, crops: np.ndarray) -> Views:
+        """[crops, S, S, 3] uint8 -> views"""
+        ...
+
+    def scale(self, temperatures: Sequence[float]) -> None:
+        """Divide the last layer of each network by its temperature, in place.
+
+        The logits then are calibrated for whoever reads them, and the Laplace fit sees calibrated pmfs.
+        """
+        ...
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        """As a bundle stores them."""
+        ...
+
+
+class TorchNetworks:
+    """Networks trained here; `half` stores their weights in 16 bits."""
+
+    def __init__(
+        self, members: Sequence[SplitNetwork], normalisation: Normalisation, half: bool = False
+    ) -> None:
+        self._members, self._normalisation, self._half = members, normalisation, half
+        self._ensemble: Ensemble | None = None
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def classify(self, crops: np.ndarray) -> Views:
+        self._ensemble = self._ensemble or Ensemble(self._members)
+        with torch.inference_mode():
+            images = self._normalisation(torch.from_numpy(np.ascontiguousarray(crops)))
+            logits, features = self._ensemble(images)
+        return Views(logits.numpy(), features.numpy())
+
+    def scale(self, temperatures: Sequence[float]) -> None:
+        self._ensemble = None
+        with torch.no_grad():
+            for member, temperature in zip(self._members, temperatures, strict=True):
+                member.head.weight.div_(temperature)
+                member.head.bias.div_(temperature)
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        return network_tensors(self._members, self._half)
 
 
 def scaled(tracks: TrackViews, temperatures: Sequence[float]) -> TrackViews:
-    """The same views after `scale_heads`."""
+    """The same views after `Networks.scale`."""
     factor = np.asarray(temperatures, np.float32)[:, None]
     return replace(tracks, logits=tracks.logits / factor)
 
 
 def fit_posterior(
-    ensemble: Ensemble,
+    classify: Callable[[np.ndarray], Views],
     crops: np.ndarray,
-    normalisation: Normalisation,
     prior_precision: float,
     cross: bool = False,
     batch: int = 256,
 ) -> EnsemblePosterior:
     """Posterior of the last layers (eq. 13) on crops [n, S, S, 3] uint8, diagonal curvature."""
-
-    def batches() -> Iterator[torch.Tensor]:
-        for start in range(0, len(crops), batch):
-            yield normalisation(torch.from_numpy(np.ascontiguousarray(crops[start : start + batch])))
-
-    posterior = fit_last_layer(ensemble, batches(), max(prior_precision, 1e-3), cross=cross)
-    assert isinstance(posterior, EnsemblePosterior)
+    total: RunningSum | None = None
+    for start in range(0, len(crops), batch):
+        views = classify(crops[start : start + batch])
+        if not (np.isfinite(views.logits).all() and np.isfinite(views.features).all()):
+            raise InputError("the networks return NaN or infinity on the training data")
+        kind: type[RunningSum] = CrossSum if cross else DiagonalSum
+        networks, classes = views.logits.shape[1:]
+        total = total or kind(networks, classes, views.features.shape[2])
+        total.add(views.logits.astype(np.float64), views.features.astype(np.float64))
+    assert total is not None
+    posterior: EnsemblePosterior = total.finish(max(prior_precision, 1e-3))
     return posterior

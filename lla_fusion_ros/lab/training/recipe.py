@@ -16,6 +16,7 @@ from lla_fusion_ros.lab.calibration.assemble import (
     calibrated_bundle,
     least_validation_tracks,
 )
+from lla_fusion_ros.lab.calibration.network_calibration import TorchNetworks
 from lla_fusion_ros.lab.datasets import Splits, TrackSet, split_tracks, thinned
 from lla_fusion_ros.lab.training.data import training_data
 from lla_fusion_ros.lab.training.train import CheckpointFolder, Report, for_classes, train_ensemble
@@ -37,6 +38,7 @@ class Recipe:
         own_test: test on the test part that the data set comes with; `fractions` share out the rest.
         start: a bundle to begin from; with 0 epochs only the calibration is done again.
         quick: train and calibrate on a small part of the split, for a first bundle in a minute or two.
+        half: store network weights in 16 bits.
         data_options: what the data set was loaded with, for the record.
         command: the command line, for the record.
     """
@@ -49,6 +51,7 @@ class Recipe:
     own_test: bool = False
     start: Bundle | None = None
     quick: bool = False
+    half: bool = False
     data_options: dict[str, Any] = field(default_factory=dict)
     command: str = ""
 
@@ -96,9 +99,9 @@ def run_recipe(
         members = train_ensemble(data, len(classes), settings, device, folder, resume, report, members)
     assert members is not None
     trained = Trained(
-        members,
+        TorchNetworks(members, settings.normalisation, recipe.half),
         settings.architecture,
-        settings.normalisation,
+        settings.normalisation.as_dict(),
         settings.size,
         settings.margin,
         settings.prior_precision,

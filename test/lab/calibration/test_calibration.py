@@ -21,12 +21,13 @@ from lla_fusion_ros.lab.calibration.fusers import (
     winner,
 )
 from lla_fusion_ros.lab.calibration.network_calibration import (
+    TorchNetworks,
     fit_temperature,
     fit_temperatures,
-    scale_heads,
     scaled,
     temperature_scaled,
 )
+from lla_fusion_ros.networks import Normalisation
 from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import InputError
@@ -77,7 +78,7 @@ def test_scaled_heads_give_scaled_logits():
     images = torch.rand(2, 3, 16, 16)
     with torch.no_grad():
         before = [member(images) for member in members]
-        scale_heads(members, [2.0, 0.5])
+        TorchNetworks(members, Normalisation()).scale([2.0, 0.5])
         torch.testing.assert_close(members[0](images), before[0] / 2.0)
         torch.testing.assert_close(members[1](images), before[1] / 0.5)
 
