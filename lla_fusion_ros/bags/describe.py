@@ -12,8 +12,8 @@ import numpy as np
 
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import CameraTopics, ViewTopics, find_cameras
+from lla_fusion_ros.detections.adapter import adapter_for
 from lla_fusion_ros.detections.frame import FrameDetections
-from lla_fusion_ros.detections.registry import adapter_for
 from lla_fusion_ros.messages.contract import DETECTIONS
 from lla_fusion_ros.messages.images import parse_compressed_image, parse_image
 from lla_fusion_ros.stream.identity import Identity

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lla_fusion_ros.bags.definitions import fits_vision_msgs
 from lla_fusion_ros.bags.types import Summary, Topic
-from lla_fusion_ros.detections.registry import adapter_for, known_types
+from lla_fusion_ros.detections.adapter import adapter_for, known_types
 from lla_fusion_ros.messages.contract import COMPRESSED_IMAGE, DETECTIONS, IMAGE
 from lla_fusion_ros.types.errors import BagError, InputError
 

@@ -1,15 +1,21 @@
-"""An adapter: what one message type looks like, and how its fields become detections."""
+"""An adapter: what one message type looks like, and how its fields become detections.
+
+Every file in `adapters/` has an ADAPTER and is found by itself.
+"""
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 
-from lla_fusion_ros.detections.frame import FrameDetections, FrameDetections3D, Hypotheses
+from lla_fusion_ros.detections import adapters
+from lla_fusion_ros.detections.frame import FrameDetections, FrameDetections3D, Hypotheses, given_ids
 from lla_fusion_ros.detections.layout import Definitions, Layout, parse_definition, split_definition
 from lla_fusion_ros.detections.standard import STANDARD
 from lla_fusion_ros.messages.cdr import NANOSECONDS, Header, Raw
@@ -76,6 +82,32 @@ class Adapter:
         return tuple(Layout(self.types[0], {**STANDARD, **own}) for own in self.definitions)
 
 
+def adapter_for(type_name: str) -> Adapter | None:
+    """The adapter of `package/Type` or `package/msg/Type`, or None where the type is not known."""
+    return known_types().get(type_name.replace("/msg/", "/"))
+
+
+def image_adapter(type_name: str) -> Adapter:
+    """The same; InputError where the type is not known or its boxes are not in an image."""
+    adapter = adapter_for(type_name)
+    if adapter is None:
+        known = ", ".join(sorted(known_types()))
+        raise InputError(f"detections of type '{type_name[:100]}' cannot be read, only {known}")
+    if adapter.in_space:
+        raise InputError(f"'{type_name}' has boxes in space: give detections in the image")
+    return adapter
+
+
+@cache
+def known_types() -> dict[str, Adapter]:
+    """Every message type that can be read, as `package/Type`."""
+    found: dict[str, Adapter] = {}
+    for module in sorted(pkgutil.iter_modules(adapters.__path__), key=lambda module: module.name):
+        adapter: Adapter = importlib.import_module(f"{adapters.__name__}.{module.name}").ADAPTER
+        found.update(dict.fromkeys(adapter.types, adapter))
+    return found
+
+
 def header_of(message: Message, prefix: str = "header") -> Header:
     seconds, nanoseconds = message[f"{prefix}.stamp.sec"], message[f"{prefix}.stamp.nanosec"]
     return Header(seconds * NANOSECONDS + nanoseconds, message[f"{prefix}.frame_id"])
@@ -98,3 +130,13 @@ VISION_BOX = (
     "bbox.size_x",
     "bbox.size_y",
 )
+
+
+def vision_boxes(
+    header: Header, rows: list[Message], ids: Iterable[str], prefix: str = "hypothesis."
+) -> FrameDetections:
+    """Of rows with `bbox` and `results` of vision_msgs and ids of one camera's tracker."""
+    given, scope = given_ids(tuple(ids), "camera")
+    bbox = bbox_of([row[field] for field in VISION_BOX] for row in rows)
+    scores = tuple(hypotheses_of(row["results"], prefix) for row in rows)
+    return FrameDetections(header, bbox, given, scores, scope)

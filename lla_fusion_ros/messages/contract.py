@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 IMAGE = "sensor_msgs/msg/Image"
 COMPRESSED_IMAGE = "sensor_msgs/msg/CompressedImage"
 DETECTIONS = "vision_msgs/msg/Detection2DArray"
@@ -27,37 +29,17 @@ INPUTS = {
 }
 
 
-def image_topic(camera: str) -> str:
-    return f"{camera}/image"
+def _below_camera(name: str) -> Callable[[str], str]:
+    """From a camera's name to that of its topic."""
+    return lambda camera: f"{camera}/{name}"
 
 
-def compressed_topic(camera: str) -> str:
-    return f"{camera}/image/compressed"
-
-
-def detections_topic(camera: str) -> str:
-    return f"{camera}/detections"
-
-
-def crops_topic(camera: str) -> str:
-    return f"{camera}/crops"
-
-
-def views_topic(camera: str) -> str:
-    return f"{camera}/views"
-
-
-def embeddings_topic(camera: str) -> str:
-    return f"{camera}/views/embeddings"
-
-
-def views_info_topic(camera: str) -> str:
-    return f"{camera}/views/info"
-
-
-def camera_fused_topic(camera: str) -> str:
-    return f"{camera}/fused_classes"
-
-
-def annotated_topic(camera: str) -> str:
-    return f"{camera}/annotated"
+image_topic = _below_camera("image")
+compressed_topic = _below_camera("image/compressed")
+detections_topic = _below_camera("detections")
+crops_topic = _below_camera("crops")
+views_topic = _below_camera("views")
+embeddings_topic = _below_camera("views/embeddings")
+views_info_topic = _below_camera("views/info")
+camera_fused_topic = _below_camera("fused_classes")
+annotated_topic = _below_camera("annotated")

@@ -15,7 +15,7 @@ from lla_fusion_ros.report.tracks import reasons_of
 from lla_fusion_ros.report.truth import OUTSIDE, Truth
 from lla_fusion_ros.stream.frame_messages import view_pmf
 from lla_fusion_ros.stream.frames import FusedFrame
-from lla_fusion_ros.stream.fuse import FuseStage
+from lla_fusion_ros.stream.perception import FuseStage
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.metrics import Reliability, accuracy, auroc, ece, nll, reliability
 from lla_fusion_ros.types.pmf import entropy

@@ -27,9 +27,8 @@ from lla_fusion_ros.ros.publishers import TYPES, FusedOutput, Outputs
 from lla_fusion_ros.ros.subscriptions import Inputs
 from lla_fusion_ros.ros.worker import Worker
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
-from lla_fusion_ros.stream.guard import Guard
 from lla_fusion_ros.stream.health import Health
-from lla_fusion_ros.stream.perception import Perception
+from lla_fusion_ros.stream.perception import Guard, Perception
 from lla_fusion_ros.types.errors import InputError, LlaFusionError
 from lla_fusion_ros.types.tally import Tally
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lla_fusion_ros.detections.box_frame import to_image_pixels
+from lla_fusion_ros.detections.frame import to_image_pixels
 from lla_fusion_ros.engine.tracks import LONGEST_ID
 from lla_fusion_ros.images.crops import Pixels, check_boxes, cut_crops, shows_something
 from lla_fusion_ros.messages.images import CompressedImageMessage, ImageMessage
@@ -146,9 +146,9 @@ class ClassifyStage:
                     named.objects,
                     named.bbox,
                     rows,
+                    named.tracks,
                     named.decoded if isinstance(named.decoded, Pixels) else None,
                     frame.completed,
-                    named.tracks,
                 )
             )
         return result

@@ -58,18 +58,6 @@ class CropFrame:
         return tuple(crop.header.frame_id for crop in self.crops)
 
 
-def object_id(camera: str, track: str, tracker: int = 1) -> str:
-    """The object that a camera's own tracker calls `track`; `tracker` counts the trackers it has had."""
-    return f"{camera}/{track}" if tracker == 1 else f"{camera}#{tracker}/{track}"
-
-
-def track_id(camera: str, name: str) -> str:
-    """The inverse of `object_id`; an id that is of no single camera stays as it is."""
-    own, slash, track = name[len(camera) :].partition("/")
-    of_camera = name.startswith(camera) and slash and (not own or (own[0] == "#" and own[1:].isdigit()))
-    return track if of_camera else name
-
-
 @dataclass(frozen=True, slots=True)
 class ViewFrame:
     """The usable crops of a frame, seen by all networks.
@@ -78,9 +66,9 @@ class ViewFrame:
         ids: ids of the objects, see `identity`.
         bbox: x, y, theta, size_x, size_y in the image.     [views, 5]
         views: logits and features.                         [views, networks, ...]
+        track_ids: what this camera's tracker calls the objects.
         pixels: the decoded image, for annotation; None where the views came over the wire.
         completed: as of a CameraFrame.
-        track_ids: what this camera's tracker calls the objects.
     """
 
     camera: str
@@ -88,13 +76,9 @@ class ViewFrame:
     ids: tuple[str, ...]
     bbox: np.ndarray
     views: Views
+    track_ids: tuple[str, ...]
     pixels: Pixels | None = None
     completed: int = 0
-    track_ids: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if len(self.track_ids) != len(self.ids):
-            object.__setattr__(self, "track_ids", tuple(track_id(self.camera, name) for name in self.ids))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How the work goes, as diagnostics: rates, latency, losses, silent cameras."""
+"""How the work goes, as diagnostics: rates, latency, losses and their likely causes, silent cameras."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from threading import Lock
 import numpy as np
 
 from lla_fusion_ros.messages.status import ERROR, OK, WARN, Status
+from lla_fusion_ros.stream.pairing import SECOND, Limits, Misfit
 from lla_fusion_ros.types.tally import Tally
 
 _LATENCIES = 500  # of the newest frames
@@ -160,3 +161,24 @@ def _problems(fresh: Counter[str], hint: str) -> list[str]:
     if hint and (not lost.keys().isdisjoint(_UNPAIRED) or (no_frame and not lost)):
         problems.append(hint)
     return problems
+
+
+def pairing_hint(camera: str, misfit: Misfit, limits: Limits) -> str:
+    """Why detections found no image: the likely cause and the way out."""
+    seconds = misfit.nanoseconds / SECOND
+    if misfit.loss == "second_early":
+        return (
+            f"detections come before the image of their stamp, {seconds:.3f} s ahead: where the detector "
+            f"stamps late, set {camera}.time_offset to {-seconds:.3f}; where images are slow, raise sync_lead"
+        )
+    if misfit.loss == "second_late":
+        name = "sync_wait" if misfit.nanoseconds > limits.wait else "sync_memory"
+        return (
+            f"detections come {seconds:.2f} s after their image, which could not wait so long: raise {name}"
+        )
+    if abs(misfit.nanoseconds) <= limits.tolerance:
+        return "detections come twice for the same image: do two detectors send them?"
+    return (
+        f"the stamps of detections differ by {seconds:+.3f} s from the nearest image's: the detector should "
+        f"copy the image's stamp; a fixed difference can be set, {camera}.time_offset: {-seconds:.3f}"
+    )

@@ -14,7 +14,6 @@ from typing import Literal
 
 from lla_fusion_ros.detections.frame import FrameDetections
 from lla_fusion_ros.detections.traps import Traps
-from lla_fusion_ros.stream.frames import object_id
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.tracking.tracker import Tracker
 from lla_fusion_ros.types.tally import Tally
@@ -167,3 +166,15 @@ class Identity:
         count = self._had.get(camera, 1)
         self.chosen[camera] = Chosen(chosen.type, chosen.ids, chosen.scope, count)
         return self.chosen[camera]
+
+
+def object_id(camera: str, track: str, tracker: int = 1) -> str:
+    """The object that a camera's own tracker calls `track`; `tracker` counts the trackers it has had."""
+    return f"{camera}/{track}" if tracker == 1 else f"{camera}#{tracker}/{track}"
+
+
+def track_id(camera: str, name: str) -> str:
+    """The inverse of `object_id`; an id that is of no single camera stays as it is."""
+    own, slash, track = name[len(camera) :].partition("/")
+    of_camera = name.startswith(camera) and slash and (not own or (own[0] == "#" and own[1:].isdigit()))
+    return track if of_camera else name

@@ -9,7 +9,8 @@ Rules ("first" are images and "second" their detections, or views and their embe
 - A second message that comes more than `lead` before the first of its stamp is early. Transport makes single
   ones early; where most are, their stamps are wrong: nothing is detected in an image that does not exist yet,
   so the image of that stamp is not theirs. Early ones are therefore used only while most of the last
-  `REMEMBERED` pairs were not early, and refused at the start, when nothing is known.
+  `REMEMBERED` pairs were not early, and refused while nothing is known. One that came when no first message
+  had come yet tells nothing about stamps (the other stream has only begun to arrive), and is used.
 - A stream of which two messages in a row are more than `STEP_BACK` behind its newest (a looped bag, a
   restarted simulation) has begun another time: what waits of it from the time ahead could meet a
   message of the same stamp and another world. It goes, counted as unpaired.
@@ -24,7 +25,8 @@ from collections import Counter, deque
 from dataclasses import dataclass
 from typing import Generic, Literal, NamedTuple, TypeVar
 
-STEP_BACK = 2_000_000_000  # nanoseconds; messages that are merely late lag less
+SECOND = 1_000_000_000  # in nanoseconds
+STEP_BACK = 2 * SECOND  # messages that are merely late lag less
 REMEMBERED = 10  # pairs by which it is judged whether being early is the rule
 MOST_WAITING = 1000  # messages of a stream; only a flood of tiny ones comes to this
 OVERHEAD = 1000  # bytes that a waiting message takes beside its data
@@ -40,7 +42,7 @@ class Limits:
     """How messages are paired: nanoseconds and bytes; `lead` is None where order tells nothing."""
 
     tolerance: int = 0
-    wait: int = 2_000_000_000
+    wait: int = 2 * SECOND
     memory: int = 256_000_000
     lead: int | None = None
 
@@ -153,6 +155,8 @@ class StampMatcher(Generic[First, Second]):
     def _believes(self, second: _Entry[Second], received: int) -> bool:
         """Whether a second message that came before its partner may be paired with it."""
         if self.limits.lead is None:
+            return True
+        if second.newest_first is None and not self._early:
             return True
         waited = received - second.received
         early = waited > self.limits.lead

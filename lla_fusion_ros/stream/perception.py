@@ -8,28 +8,32 @@ Without a classifier the views themselves come in: the queue pairs `views` with 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.detections.traps import Traps
-from lla_fusion_ros.engine.engine import FusionEngine
+from lla_fusion_ros.engine.engine import FusionEngine, Observation
 from lla_fusion_ros.messages.cdr import Raw
 from lla_fusion_ros.stream.classify import FRAMES_AT_ONCE, ClassifyStage, Fallback
 from lla_fusion_ros.stream.frame_messages import view_pmf
-from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
-from lla_fusion_ros.stream.fuse import FuseStage
-from lla_fusion_ros.stream.guard import Guard
+from lla_fusion_ros.stream.frames import CameraFrame, CropFrame, FusedFrame, ViewFrame
 from lla_fusion_ros.stream.identity import Chosen, Identity
 from lla_fusion_ros.stream.queues import ImageQueue
 from lla_fusion_ros.stream.received import ViewQueue, ViewShape
 from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
+from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.tally import Tally
 
 if TYPE_CHECKING:  # a computer that only fuses need not wait for torch
     from lla_fusion_ros.networks.classifier import Classifier
+
+Frame = TypeVar("Frame", CameraFrame | CropFrame, ViewFrame)
+Done = TypeVar("Done")
+Ready = FusedFrame | ViewFrame
+Tell = Callable[[Exception], None]
 
 
 class Perception:
@@ -196,3 +200,79 @@ class Perception:
         self.identity.reset()
         self._traps.reset()
         return () if self.engine is None else self.engine.reset()
+
+
+class FuseStage:
+    """The engine in the order of arrival. A frame that does not fit is counted and changes nothing."""
+
+    def __init__(self, engine: FusionEngine, tally: Tally) -> None:
+        self.engine = engine
+        self._tally = tally
+
+    def __call__(self, frames: Sequence[ViewFrame]) -> list[FusedFrame]:
+        """One FusedFrame for each frame that was fused or ended a warning; a late frame, of which nothing
+        was used, has none."""
+        return [fused for fused in map(self._fuse, frames) if fused is not None]
+
+    def _fuse(self, frame: ViewFrame) -> FusedFrame | None:
+        observation = Observation(frame.camera, frame.header.stamp, frame.ids, frame.views)
+        try:
+            result = self.engine.update(observation)
+        except InputError:
+            self._tally.drop(frame.camera, {"bad_views": 1})
+            self._tally.add(frame.camera, "unused_frames")
+            return None
+        if result.dropped:
+            self._tally.drop(frame.camera, result.dropped)
+        if result.jumped:
+            self._tally.add(frame.camera, "clock_jumps")
+        if result.switched:
+            self._tally.add(frame.camera, "identity_switches", len(result.switched))
+        if result.dropped and not len(result.kept) and not result.cleared:
+            self._tally.add(frame.camera, "unused_frames")  # what it held is counted by reason
+            return None
+        self._tally.add(frame.camera, "fused_frames")
+        self._tally.add(frame.camera, "fused_views", len(result.kept))
+        return FusedFrame(frame, result)
+
+
+class Guard:
+    """Runs a stage, and where it raises leaves out only the frame at fault: counted, and told of. It must not
+    cost the other frames of its batch, least of all other cameras'.
+
+    Args:
+        tell: gets the exception; a stage lets none through that outside data should cause.
+    """
+
+    def __init__(self, tally: Tally, tell: Tell) -> None:
+        self._tally = tally
+        self._tell = tell
+
+    def batch(self, stage: Callable[[Sequence[Frame]], list[Done]], frames: Sequence[Frame]) -> list[Done]:
+        """All frames at once, which is fast; one by one where that fails. The stage must have no memory."""
+        try:
+            return stage(frames)
+        except Exception:
+            return self.one_by_one(stage, frames)
+
+    def one_by_one(
+        self, stage: Callable[[Sequence[Frame]], list[Done]], frames: Sequence[Frame]
+    ) -> list[Done]:
+        done: list[Done] = []
+        for frame in frames:
+            try:
+                done += stage([frame])
+            except Exception as error:
+                self._tally.drop(frame.camera, {"internal_error": 1})
+                self._tally.add(frame.camera, "unused_frames")
+                self._tell(error)
+        return done
+
+    def publish(self, send: Callable[[Ready], None], frames: Sequence[Ready]) -> None:
+        """Send frames, one after the other; one that cannot be sent costs itself only."""
+        for frame in frames:
+            try:
+                send(frame)
+            except Exception as error:
+                self._tally.drop(frame.camera, {"not_published": 1})
+                self._tell(error)

@@ -13,9 +13,8 @@ from dataclasses import replace
 from threading import Lock
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast
 
-from lla_fusion_ros.detections.adapter import Adapter
+from lla_fusion_ros.detections.adapter import image_adapter
 from lla_fusion_ros.detections.frame import FrameDetections
-from lla_fusion_ros.detections.registry import adapter_for, known_types
 from lla_fusion_ros.messages.cdr import Header, Raw
 from lla_fusion_ros.messages.contract import INPUTS
 from lla_fusion_ros.messages.detections import parse_detections
@@ -26,12 +25,12 @@ from lla_fusion_ros.messages.images import (
     parse_image,
 )
 from lla_fusion_ros.stream.frames import CameraFrame, CropFrame
-from lla_fusion_ros.stream.pairing import Limits, Loss, Misfit, StampMatcher
+from lla_fusion_ros.stream.health import pairing_hint
+from lla_fusion_ros.stream.pairing import SECOND, Limits, Loss, StampMatcher
 from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.tally import Tally
 
-SECOND = 1_000_000_000
 MEGABYTE = 1_000_000
 
 
@@ -149,16 +148,11 @@ class PairQueue(Generic[Item]):
         self, camera: str, topic: str, data: Raw, now: int | None = None, received: int | None = None
     ) -> bool:
         """True where the message completed a frame; `now`, `received`: see `pairing`."""
-        feed, matcher = self.feeds[topic], self._matchers[camera]
-        try:
-            message = self.parse(camera, topic, data)
-        except InputError:
-            self._tally.drop(camera, {"bad_message": 1})
+        message, matcher = self.parsed(camera, topic, data), self._matchers[camera]
+        if message is None:
             return False
-        if feed.counted_as:
-            self._tally.add(camera, feed.counted_as)
         arrived = time.monotonic_ns() if now is None else now
-        add = matcher.add_first if feed.side == "first" else matcher.add_second
+        add = matcher.add_first if self.feeds[topic].side == "first" else matcher.add_second
         pair = add(message.header.stamp, message, arrived, message.nbytes, received)
         self._count_losses(camera)
         frame = None if pair is None else self.frame(camera, *pair, arrived)
@@ -166,6 +160,17 @@ class PairQueue(Generic[Item]):
             return False
         self.ready.put(frame)
         return True
+
+    def parsed(self, camera: str, topic: str, data: Raw) -> Any | None:
+        """The message, counted; None where it is damaged."""
+        try:
+            message = self.parse(camera, topic, data)
+        except InputError:
+            self._tally.drop(camera, {"bad_message": 1})
+            return None
+        if counted_as := self.feeds[topic].counted_as:
+            self._tally.add(camera, counted_as)
+        return message
 
     def expire(self) -> None:
         """Let go of what has waited for too long; for a live node whose cameras fall silent."""
@@ -245,9 +250,9 @@ class ImageQueue(PairQueue[CameraFrame | CropFrame]):
     ) -> None:
         super().__init__(cameras, settings, tally, {name: own.time_offset for name, own in wiring.items()})
         self._adapters = {
-            camera: (own.detections_type, _adapter(own.detections_type)) for camera, own in wiring.items()
+            camera: (own.detections_type, image_adapter(own.detections_type))
+            for camera, own in wiring.items()
         }
-
         self._settings = settings
         self._crops: dict[str, CropFrame] = {}  # frames that may get another crop
 
@@ -260,17 +265,15 @@ class ImageQueue(PairQueue[CameraFrame | CropFrame]):
     ) -> bool:
         if not topic.startswith("crops"):
             return super().offer(camera, topic, data, now, received)
-        try:
-            crop = self.parse(camera, topic, data)
-        except InputError:
-            self._tally.drop(camera, {"bad_message": 1})
+        crop, waiting = self.parsed(camera, topic, data), self._crops.get(camera)
+        if crop is None:
             return False
-        self._tally.add(camera, self.feeds[topic].counted_as)
-        waiting = self._crops.get(camera)
         arrived = time.monotonic_ns() if now is None else now
         if waiting is None or waiting.header.stamp != crop.header.stamp:
             self._crops[camera] = CropFrame(camera, (crop,), f"{INPUTS[topic]}, crops", arrived)
-            return waiting is not None and self._release(waiting)
+            if waiting is not None:
+                self.ready.put(waiting)
+            return waiting is not None
         if len(waiting.crops) >= self._settings.max_detections:
             self._tally.drop(camera, {"too_many_detections": 1})
         else:
@@ -282,12 +285,12 @@ class ImageQueue(PairQueue[CameraFrame | CropFrame]):
         latest = time.monotonic_ns() - round(self._settings.sync_lead * SECOND)
         for camera, frame in tuple(self._crops.items()):
             if frame.completed < latest:
-                self._release(self._crops.pop(camera))
+                self.ready.put(self._crops.pop(camera))
 
     def finish(self) -> None:
         super().finish()
         for frame in self._crops.values():
-            self._release(frame)
+            self.ready.put(frame)
         self._crops.clear()
 
     def clear(self) -> None:
@@ -299,13 +302,9 @@ class ImageQueue(PairQueue[CameraFrame | CropFrame]):
         frame = self._crops.get(camera)
         return counts if frame is None else {**counts, "waiting_crops": len(frame.crops)}
 
-    def _release(self, frame: CropFrame) -> bool:
-        self.ready.put(frame)
-        return True
-
     def set_detections_type(self, camera: str, type_name: str) -> None:
         """The type of a camera's detections from now on; InputError where it cannot be read."""
-        self._adapters[camera] = type_name, _adapter(type_name)
+        self._adapters[camera] = type_name, image_adapter(type_name)
 
     def parse(self, camera: str, topic: str, data: Raw) -> Any:
         if topic != "detections":
@@ -324,34 +323,4 @@ class ImageQueue(PairQueue[CameraFrame | CropFrame]):
 
     def hint(self, camera: str) -> str:
         matcher = self._matchers[camera]
-        return "" if matcher.misfit is None else _hint(camera, matcher.misfit, matcher.limits)
-
-
-def _adapter(type_name: str) -> Adapter:
-    adapter = adapter_for(type_name)
-    if adapter is None:
-        known = ", ".join(sorted(known_types()))
-        raise InputError(f"detections of type '{type_name[:100]}' cannot be read, only {known}")
-    if adapter.in_space:
-        raise InputError(f"'{type_name}' has boxes in space: give detections in the image")
-    return adapter
-
-
-def _hint(camera: str, misfit: Misfit, limits: Limits) -> str:
-    seconds = misfit.nanoseconds / SECOND
-    if misfit.loss == "second_early":
-        return (
-            f"detections come before the image of their stamp, {seconds:.3f} s ahead: where the detector "
-            f"stamps late, set {camera}.time_offset to {-seconds:.3f}; where images are slow, raise sync_lead"
-        )
-    if misfit.loss == "second_late":
-        name = "sync_wait" if misfit.nanoseconds > limits.wait else "sync_memory"
-        return (
-            f"detections come {seconds:.2f} s after their image, which could not wait so long: raise {name}"
-        )
-    if abs(misfit.nanoseconds) <= limits.tolerance:
-        return "detections come twice for the same image: do two detectors send them?"
-    return (
-        f"the stamps of detections differ by {seconds:+.3f} s from the nearest image's: the detector should "
-        f"copy the image's stamp; a fixed difference can be set, {camera}.time_offset: {-seconds:.3f}"
-    )
+        return "" if matcher.misfit is None else pairing_hint(camera, matcher.misfit, matcher.limits)

@@ -22,7 +22,8 @@ from lla_fusion_ros.messages.cdr import Raw
 from lla_fusion_ros.messages.detections import Detections, parse_detections
 from lla_fusion_ros.messages.images import ImageMessage, matrix_of, parse_image
 from lla_fusion_ros.messages.status import parse_vision_info
-from lla_fusion_ros.stream.frames import ViewFrame, object_id, track_id
+from lla_fusion_ros.stream.frames import ViewFrame
+from lla_fusion_ros.stream.identity import object_id, track_id
 from lla_fusion_ros.stream.pairing import Limits
 from lla_fusion_ros.stream.queues import Feed, PairQueue
 from lla_fusion_ros.stream.stream_settings import StreamSettings
@@ -71,6 +72,7 @@ class ViewQueue(PairQueue[ViewFrame]):
     feeds: ClassVar = {
         "views": Feed(parse_detections, "first", "views_messages"),
         "views/embeddings": Feed(parse_image, "second", ""),
+        "views/info": Feed(parse_vision_info, "first", ""),  # of no pair, see `offer`
     }
     names: ClassVar = ("views", "embeddings")
     losses: ClassVar = {
@@ -110,11 +112,8 @@ class ViewQueue(PairQueue[ViewFrame]):
     ) -> bool:
         if topic != "views/info":
             return super().offer(camera, topic, data, now, received)
-        try:
-            return self.offer_bundle(camera, parse_vision_info(data)[2].removeprefix(HASH_PREFIX))
-        except InputError:
-            self._tally.drop(camera, {"bad_message": 1})
-            return False
+        info = self.parsed(camera, topic, data)
+        return info is not None and self.offer_bundle(camera, info[2].removeprefix(HASH_PREFIX))
 
     def offer_bundle(self, camera: str, bundle_hash: str) -> bool:
         """Which bundle a camera's views come from; True where frames that waited for it are ready."""
@@ -156,7 +155,8 @@ class ViewQueue(PairQueue[ViewFrame]):
         ids = first.ids
         if self._identity == "camera":
             ids = tuple(_of_camera(camera, name) for name in ids)
-        frame = ViewFrame(camera, first.header, ids, first.bbox, views, completed=completed)
+        tracks = tuple(track_id(camera, name) for name in ids)
+        frame = ViewFrame(camera, first.header, ids, first.bbox, views, tracks, completed=completed)
         if camera in self._known:
             self._tally.add(camera, "frames")
             return frame

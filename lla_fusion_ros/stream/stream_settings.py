@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lla_fusion_ros.detections.box_frame import to_image_pixels
+from lla_fusion_ros.detections.frame import to_image_pixels
 from lla_fusion_ros.messages.contract import DETECTIONS
 from lla_fusion_ros.tracking.tracker import TrackerSettings
 from lla_fusion_ros.types.settings import check_settings, setting
@@ -85,7 +85,7 @@ class CameraWiring:
     Attributes:
         detections_type: message type of its detections, `package/msg/Type`.
         time_offset: seconds added to the stamps of its detections before pairing.
-        box_frame: how the detector made its input of the image, see `detections.box_frame`.
+        box_frame: how the detector made its input of the image, see `detections.frame`.
         box_size: width and height of that input in pixels; not looked at for `image`.
     """
 

@@ -32,7 +32,7 @@ def fused(bundle) -> FusedFrame:
     features = rng.normal(size=(2, bundle.networks, bundle.posterior().features)).astype(np.float32)
     views = Views(rng.normal(size=(2, bundle.networks, bundle.classes)).astype(np.float32), features)
     result = FusionEngine(bundle).update(Observation("left", HEADER.stamp, ("7", "8"), views))
-    return FusedFrame(ViewFrame("left", HEADER, ("7", "8"), np.zeros((2, 5)), views), result)
+    return FusedFrame(ViewFrame("left", HEADER, ("7", "8"), np.zeros((2, 5)), views, ("7", "8")), result)
 
 
 def warned(fused: FusedFrame) -> FusedFrame:

@@ -11,8 +11,8 @@ from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.status import OK, parse_diagnostics
 from lla_fusion_ros.stream.frame_messages import fused_messages
 from lla_fusion_ros.stream.frames import ViewFrame
-from lla_fusion_ros.stream.fuse import FuseStage
 from lla_fusion_ros.stream.health import Health
+from lla_fusion_ros.stream.perception import FuseStage
 from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.tally import Tally
 from lla_fusion_ros.warnings.fit import fit_warnings
@@ -36,7 +36,8 @@ def frame(tracks, step: int, seconds: float | None = None, ids=None) -> ViewFram
     count = len(tracks.label)
     stamp = round((1000 + (0.1 * step if seconds is None else seconds)) * SECOND)
     names = tuple(f"t{i}" for i in range(count)) if ids is None else ids
-    return ViewFrame("front", Header(stamp, "front"), names, np.zeros((count, 5)), tracks.views_at(step % 12))
+    header, boxes = Header(stamp, "front"), np.zeros((count, 5))
+    return ViewFrame("front", header, names, boxes, tracks.views_at(step % 12), names)
 
 
 @pytest.mark.parametrize("restart", [True, False])

@@ -221,8 +221,18 @@ def test_single_images_that_are_held_up_still_get_their_detections():
         assert matcher.first(now + number, now=now + 300 * MS) == (now + number, "boxes")
 
 
+def test_detections_that_come_before_any_image_are_not_refused_because_the_first_images_are_late():
+    matcher = Pairs(lead=LEAD)
+    for number in range(3):
+        assert matcher.second(number * 100 * MS, number, number * 100 * MS) is None
+    for number in range(3):
+        stamp = number * 100 * MS
+        assert matcher.first(stamp, now=300 * MS + stamp) == (stamp, number)
+    assert not matcher.take_losses()
+
+
 def test_slow_images_are_waited_for_once_it_is_said_that_they_are_slow():
-    assert stream(Pairs(lead=LEAD), 20, 100 * MS, -80 * MS) == []
+    assert stream(Pairs(lead=LEAD), 20, 100 * MS, -80 * MS) == [(0, 0)]  # no image had come before it
     assert len(stream(Pairs(lead=100 * MS), 20, 100 * MS, -80 * MS)) == 20
 
 

@@ -14,8 +14,7 @@ from lla_fusion_ros.messages.images import matrix_of, parse_image, write_compres
 from lla_fusion_ros.messages.status import write_vision_info
 from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.stream.frame_messages import bundle_message, fused_messages, view_messages, view_pmf
-from lla_fusion_ros.stream.guard import Guard
-from lla_fusion_ros.stream.perception import Perception
+from lla_fusion_ros.stream.perception import Guard, Perception
 from lla_fusion_ros.stream.received import HASH_PREFIX
 from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.tally import Tally

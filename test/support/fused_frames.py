@@ -9,6 +9,7 @@ from lla_fusion_ros.engine.engine import FrameResult
 from lla_fusion_ros.images.crops import Pixels
 from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
+from lla_fusion_ros.stream.identity import track_id
 from lla_fusion_ros.types.views import Views
 from lla_fusion_ros.warnings.result import REASONS, Verdicts
 
@@ -23,7 +24,8 @@ def frame(
     image = Pixels(rng.integers(0, 256, (80, 120, 3), np.uint8), "bgr") if pixels else None
     views = Views(logits, np.ones((n, 2, 4), np.float32))
     boxes = np.tile([60.0, 40.0, 0.0, 30.0, 30.0], (n, 1))
-    scene = ViewFrame(camera, Header(START + index * 10**8, camera), tuple(ids), boxes, views, image)
+    header, tracks = Header(START + index * 10**8, camera), tuple(track_id(camera, name) for name in ids)
+    scene = ViewFrame(camera, header, tuple(ids), boxes, views, tracks, image)
     pmf = np.tile([0.5 + 0.4 * index / (index + 5), 0.3, 0.0], (n, 1))
     pmf[:, 2] = 1 - pmf.sum(axis=1)
     pmf = np.clip(pmf, 0, 1) / np.clip(pmf, 0, 1).sum(axis=1, keepdims=True)

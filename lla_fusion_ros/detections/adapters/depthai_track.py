@@ -5,15 +5,8 @@ The score is the driver's threshold, the same for every box, so it says nothing;
 
 from __future__ import annotations
 
-from lla_fusion_ros.detections.adapter import (
-    VISION_BOX,
-    Adapter,
-    Message,
-    bbox_of,
-    header_of,
-    hypotheses_of,
-)
-from lla_fusion_ros.detections.frame import FrameDetections, given_ids
+from lla_fusion_ros.detections.adapter import Adapter, Message, header_of, vision_boxes
+from lla_fusion_ros.detections.frame import FrameDetections
 
 FIELDS = {
     "depthai_ros_msgs/TrackDetection2D": (
@@ -28,14 +21,8 @@ FIELDS = {
 
 def convert(message: Message) -> FrameDetections:
     rows = message["detections"]
-    ids, scope = given_ids(tuple(row["tracking_id"] if row["is_tracking"] else "" for row in rows), "camera")
-    return FrameDetections(
-        header=header_of(message),
-        bbox=bbox_of([row[field] for field in VISION_BOX] for row in rows),
-        ids=ids,
-        scores=tuple(hypotheses_of(row["results"]) for row in rows),
-        id_scope=scope,
-    )
+    ids = (row["tracking_id"] if row["is_tracking"] else "" for row in rows)
+    return vision_boxes(header_of(message), rows, ids)
 
 
 ADAPTER = Adapter(("depthai_ros_msgs/TrackDetection2DArray",), (FIELDS,), convert)

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from lla_fusion_ros.detections.adapter import (
-    VISION_BOX,
-    Adapter,
-    Message,
-    bbox_of,
-    header_of,
-    hypotheses_of,
-)
+from lla_fusion_ros.detections.adapter import Adapter, Message, header_of, vision_boxes
 from lla_fusion_ros.detections.frame import FrameDetections, given_ids
 from lla_fusion_ros.messages.cdr import Header, Raw
 from lla_fusion_ros.messages.detections import parse_detections
@@ -18,14 +11,7 @@ from lla_fusion_ros.messages.detections import parse_detections
 def convert(message: Message, header: Header | None = None, name: str = "detections") -> FrameDetections:
     """Also of a Detection2DArray inside another message, which then brings its own header."""
     rows = message[name]
-    ids, scope = given_ids(tuple(row["id"] for row in rows), "camera")
-    return FrameDetections(
-        header=header or header_of(message),
-        bbox=bbox_of([row[field] for field in VISION_BOX] for row in rows),
-        ids=ids,
-        scores=tuple(hypotheses_of(row["results"]) for row in rows),
-        id_scope=scope,
-    )
+    return vision_boxes(header or header_of(message), rows, (row["id"] for row in rows))
 
 
 def parse(raw: Raw, with_scores: bool) -> FrameDetections:
