@@ -13,6 +13,13 @@ from lla_fusion_ros.fleet.plan import BAGS_FOLDER, PICTURES
 from lla_fusion_ros.replay.output_folder import REPORT
 from lla_fusion_ros.report import html, svg
 
+_SCORES = (
+    ("accuracy", "accuracy", "{:.1%}"),
+    ("nll", "NLL", "{:.3f}"),
+    ("ece", "ECE", "{:.3f}"),
+    ("missed", "unknown objects missed", "{:.1%}"),
+    ("false_alarms", "false alarms, in known objects", "{:.1%}"),
+)
 _LISTED = 100  # failures, duplicates and notes; the JSON has all
 
 
@@ -74,22 +81,9 @@ def _tiles(summary: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         ("bad" if summary["failed"] else "good", f"{len(summary['failed'])}", "bags failed"),
     ]
     if scores := summary["scores"]:
-        names = {
-            "accuracy": "{:.1%}",
-            "nll": "{:.3f}",
-            "ece": "{:.3f}",
-            "missed": "{:.1%}",
-            "false_alarms": "{:.1%}",
-        }
-        labels = {
-            "nll": "NLL",
-            "ece": "ECE",
-            "missed": "unknown objects missed",
-            "false_alarms": "false alarms",
-        }
         tiles += [
-            ("", form.format(scores[name]), labels.get(name, name))
-            for name, form in names.items()
+            ("", form.format(scores[name]), label)
+            for name, label, form in _SCORES
             if scores[name] is not None
         ]
     return tiles
@@ -143,15 +137,17 @@ def _odd(fleet: Path, objects: Sequence[Mapping[str, Any]]) -> str:
         name = f"{escape(row['bag'])} · {escape(row['object'])}"
         if (fleet / report).exists():
             name = f"<a href='{escape(report.as_posix(), quote=True)}'>{name}</a>"
+        image = picture(fleet / folder / PICTURES / (row["picture"] or ""))
         when = datetime.fromtimestamp(row["first"] / 1e9, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
         cards.append(
-            f"<figure class='object'>{picture(fleet / folder / PICTURES / (row['picture'] or ''))}<figcaption>"
+            f"<figure class='object'>{image}<figcaption>"
             f"<b>{escape(row['fused_class'])} {row['fused_p']:.0%}</b> {badges(row['reasons'])}"
-            f"{truth_badge(row, row['fused_class'])}<br>{name}<br>{row['views']} views · {when}</figcaption></figure>"
+            f"{truth_badge(row, row['fused_class'])}<br>{name}<br>{row['views']} views · {when}"
+            "</figcaption></figure>"
         )
     return (
-        "<h2>Oddest objects</h2><p class='about'>Objects that were warned of, then those that look least like "
-        f"what the model knows.</p><div class='objects'>{''.join(cards)}</div>"
+        "<h2>Oddest objects</h2><p class='about'>Objects that were warned of, then those that look least "
+        f"like what the model knows.</p><div class='objects'>{''.join(cards)}</div>"
     )
 
 

@@ -12,6 +12,7 @@ from lla_fusion_ros import __version__
 from lla_fusion_ros.fleet.find import bag_name
 
 if TYPE_CHECKING:
+    from lla_fusion_ros.bundle import Bundle
     from lla_fusion_ros.replay.output_folder import Wanted
     from lla_fusion_ros.replay.replay import ReplayOptions
 
@@ -68,13 +69,16 @@ def plan_hash(document: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(document, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def plan_document(bundle_hash: str, options: ReplayOptions, wanted: Wanted, truths: bool) -> dict[str, Any]:
+def plan_document(bundle: Bundle, options: ReplayOptions, wanted: Wanted, truths: bool) -> dict[str, Any]:
     """What `fleet.json` says of a run, and what its hash is made of."""
     chosen = asdict(options)
     del chosen["device"]
     return {
         "version": __version__,
-        "bundle": bundle_hash,
+        "model": Path(bundle.source).stem,
+        "bundle": bundle.hash,
+        "classes": list(bundle.class_names),
+        "fuser": options.fusion.fuser or bundle.meta.default_fuser,
         "options": chosen,
         "outputs": {key: value for key, value in asdict(wanted).items() if key not in ("truth", "overwrite")},
         "scored": truths,

@@ -6,6 +6,7 @@ how often the run was interrupted: equal results give equal bytes.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from lla_fusion_ros.fleet import tables
-from lla_fusion_ros.fleet.folder import Record, read_fleet_file, read_records
+from lla_fusion_ros.fleet.folder import Record, read_fleet_file, read_records, write_atomically
+from lla_fusion_ros.fleet.page import summary_html
 from lla_fusion_ros.fleet.plan import BAGS_FOLDER
 from lla_fusion_ros.fleet.scores import METRICS, contributions, ece_of_bins, ratio
 
@@ -45,6 +47,15 @@ def summarise(fleet: Path, failed: Mapping[str, str], duplicates: Mapping[str, s
         "failed": dict(sorted(failed.items())),
         "duplicates": dict(sorted(duplicates.items())),
     }
+
+
+def write_summary(fleet: Path, failed: Mapping[str, str], duplicates: Mapping[str, str]) -> dict[str, Any]:
+    """bags.parquet, summary.json and summary.html."""
+    write_bags(fleet)
+    summary = summarise(fleet, failed, duplicates)
+    write_atomically(fleet / "summary.json", json.dumps(summary, indent=1) + "\n")
+    write_atomically(fleet / "summary.html", summary_html(fleet, summary))
+    return summary
 
 
 def write_bags(fleet: Path) -> None:
