@@ -1,5 +1,8 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`. `make help` lists the rest.
-BIN := .venv/bin
+# ROS=kilted: that distribution's wheels, in an environment of their own beside Jazzy's.
+ROS ?= jazzy
+VENV := $(if $(filter jazzy,$(ROS)),.venv,.venv-$(ROS))
+BIN := $(VENV)/bin
 PYTHON ?=
 
 # Left by the ROS wheels of another virtual environment, these would make this one load the other's libraries.
@@ -26,7 +29,7 @@ help:
 	@echo "make clean   remove .venv and everything built"
 
 setup:
-	@PYTHON="$(PYTHON)" LOCKED="$(LOCKED)" sh tools/setup.sh
+	@PYTHON="$(PYTHON)" LOCKED="$(LOCKED)" ROS="$(ROS)" sh tools/setup.sh
 
 demo: setup
 	@$(BIN)/lla-fusion demo $(ARGS)

@@ -12,6 +12,7 @@ VERSION = re.search(r'__version__ = "(.+?)"', Path(NAME, "__init__.py").read_tex
 
 # What the nodes do without; a verb of lla-fusion that misses one says which extra to install.
 BAGS = ["rich>=11", "rosbags>=0.11"]  # info, replay, make-bag, demo, bag_player
+FLEET = ["dask>=2024.1", "distributed>=2024.1", "pyarrow>=14"]  # replay of many bags, compare
 LAB = ["matplotlib>=3.5", "rich>=11"]  # train, evaluate, reproduce
 # `ros2 run lla_fusion_ros <name>`; a function of this name in lla_fusion_ros/ros/executables.py.
 EXECUTABLES = ["bag_player", "class_fusion", "crop_classifier", "perception"]
@@ -48,9 +49,11 @@ setup(
     ],
     extras_require={
         "bags": BAGS,
+        "fleet": [*BAGS, *FLEET],
         "lab": LAB,
         "test": [
             *BAGS,
+            *FLEET,
             *LAB,
             "colcon-package-selection",
             "colcon-ros",

@@ -1,8 +1,9 @@
 """Brings the virtual environment in .venv to what the project needs, from nothing or from any half-way state.
 
 Without a sourced ROS 2: ROS 2 Jazzy from wheels, the package and its tools, and the messages of interfaces/,
-built: vision_msgs, and those of two detectors for the tests. With one (ROS_DISTRO set): an environment on top
-of it that uses its rclpy and vision_msgs; nothing is built. Each step leaves a stamp with a hash of what went
+built: vision_msgs, and those of two detectors for the tests. `ROS=kilted` does the same with Kilted in
+.venv-kilted. With a sourced one (ROS_DISTRO set): an environment on top of it that uses its rclpy and
+vision_msgs; nothing is built. Each step leaves a stamp with a hash of what went
 into it, so that a second run has nothing to do and a changed input repeats just its step and those after it.
 Standard library only.
 """
@@ -27,10 +28,14 @@ from setup_interfaces import build_interfaces  # noqa: E402
 from setup_progress import Progress, SetupError, clean_environment  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
+FROM_WHEELS = ("jazzy", "kilted")
+NOT_IN_KILTED = "ros-jazzy-python-cmake-module\n"
+ROS = os.environ.get("ROS") or "jazzy"  # the distribution from wheels
+VENV = ROOT / (".venv" if ROS == "jazzy" else f".venv-{ROS}")
 PYTHON = VENV / "bin" / "python"
 WHEELS = ROOT / "tools" / "setup_ros_wheels.txt"
 CONSTRAINTS = ROOT / "constraints.txt"
+ROS_PINS = ROOT / f"constraints-{ROS}.txt"  # of another distribution, in the place of Jazzy's
 LOCK = ROOT / "requirements-release.txt"
 LOCKED = os.environ.get("LOCKED", "") not in ("", "0")  # install exactly the archives whose hashes are known
 INTERFACES = ROOT / "interfaces"
@@ -92,8 +97,8 @@ def do_outdated_steps() -> None:
         return
     check_machine(builds=not distribution)
     begin = time.monotonic()
-    source = f"the sourced ROS 2 {distribution}" if distribution else "ROS 2 Jazzy from wheels"
-    print(f"Setting up .venv with {source}; only the first time takes minutes.", flush=True)
+    source = f"the sourced ROS 2 {distribution}" if distribution else f"ROS 2 {ROS.capitalize()} from wheels"
+    print(f"Setting up {VENV.name} with {source}; only the first time takes minutes.", flush=True)
     progress = Progress(len(steps) - first, VENV / "setup.log")
     for key, title, inputs, action in steps[first:]:
         stamp_path(key).unlink(missing_ok=True)
@@ -104,7 +109,12 @@ def do_outdated_steps() -> None:
 
 
 def wheel_steps() -> list[Step]:
-    inputs = [LOCK] if LOCKED else [WHEELS, CONSTRAINTS]
+    if ROS not in FROM_WHEELS or (LOCKED and ROS != "jazzy"):
+        raise SetupError(
+            f"ROS={ROS} cannot be set up{' with LOCKED=1' if LOCKED else ''}: wheels are known of "
+            f"{', '.join(FROM_WHEELS)}, locked ones of jazzy; source any other ROS 2 instead"
+        )
+    inputs = [LOCK] if LOCKED else [WHEELS, CONSTRAINTS, *([] if ROS == "jazzy" else [ROS_PINS])]
     requirements = digest([*inputs, ROOT / "setup.py", ROOT / "setup.cfg"])
     interfaces = digest_of_folder("vision_msgs", requirements)
     detectors = interfaces
@@ -112,7 +122,7 @@ def wheel_steps() -> list[Step]:
         detectors = digest_of_folder(name, detectors)
     return [
         ("venv", "Python environment", identity(""), lambda _: make_venv(on_ros=False)),
-        ("packages", "packages: ROS 2 Jazzy, torch, tools", requirements, install_wheels),
+        ("packages", f"packages: ROS 2 {ROS.capitalize()}, torch, tools", requirements, install_wheels),
         (
             "vision_msgs",
             "vision_msgs, built from interfaces/",
@@ -203,9 +213,15 @@ def install_wheels(progress: Progress) -> None:
             pip(progress, ["--require-hashes", "--no-deps", "--requirement", str(requirements)])
         pip(progress, ["--no-deps", "--editable", str(ROOT)])
         return
+    wheels, pins = WHEELS, CONSTRAINTS
+    if ROS != "jazzy":
+        wheels, pins = VENV / WHEELS.name, VENV / ROS_PINS.name
+        wheels.write_text(WHEELS.read_text().replace(NOT_IN_KILTED, "").replace("-jazzy-", f"-{ROS}-"))
+        others = [line for line in CONSTRAINTS.read_text().splitlines() if not line.startswith("ros-")]
+        pins.write_text("\n".join([*others, ROS_PINS.read_text()]))
     # setuptools first: the package is then built with it, not with another one in a throw-away environment.
-    pip(progress, ["setuptools"], CONSTRAINTS)
-    pip(progress, ["-r", str(WHEELS), "--editable", f"{ROOT}[test]"], CONSTRAINTS)
+    pip(progress, ["setuptools"], pins)
+    pip(progress, ["-r", str(wheels), "--editable", f"{ROOT}[test]"], pins)
 
 
 def install_on_ros(progress: Progress) -> None:

@@ -1,30 +1,11 @@
-"""Where the files that belong to the package are: models, configuration, launch files."""
+"""The model files that come with the package."""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-from lla_fusion_ros.types.errors import BundleError, LlaFusionError, unknown_name
-
-PACKAGE = "lla_fusion_ros"
-
-
-def find_resource(relative: str | Path) -> Path:
-    """Path of e.g. `models/signworld.safetensors`, wherever the package is installed.
-
-    Raises LlaFusionError with all places that were tried.
-    """
-    places = list(_share_folders())
-    for place in places:
-        path = place / relative
-        if path.exists():
-            return path
-    raise LlaFusionError(
-        f"'{relative}' is not in {', '.join(map(str, places))}; is the package installed whole?"
-    )
+from lla_fusion_ros.types.errors import BundleError, unknown_name
+from lla_fusion_ros.types.resources import share_folders
 
 
 def find_model(name_or_path: str | Path) -> Path:
@@ -41,22 +22,9 @@ def find_model(name_or_path: str | Path) -> Path:
 
 def shipped_models() -> dict[str, Path]:
     """The bundles that come with the package, by name."""
-    places = list(_share_folders())[::-1]  # the most specific last: of bundles with the same name it stays
+    places = list(share_folders())[::-1]  # the most specific last: of bundles with the same name it stays
     found = {model.stem: model for place in places for model in place.glob("models/*.safetensors")}
     return dict(sorted(found.items()))
-
-
-def _share_folders() -> Iterator[Path]:
-    """Folders that may hold the package's share files, the most specific first."""
-    source = Path(__file__).resolve().parents[2]
-    if (source / "package.xml").is_file():  # run from the source tree, or an editable install of it
-        yield source
-    # What `ament_index_python` does, without needing ROS: a sourced workspace is in this variable.
-    prefixes = [
-        Path(prefix) for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if prefix
-    ]
-    for prefix in [*prefixes, Path(sys.prefix)]:
-        yield prefix / "share" / PACKAGE
 
 
 def model_of(data_set: str) -> str | None:

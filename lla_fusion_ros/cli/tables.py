@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -21,11 +22,18 @@ HEADERS = {
 }
 
 
+def _table(title: str | None, columns: Sequence[str], left: int = 1, **look: Any) -> Table:
+    """An empty table; all columns but the first `left` hold numbers."""
+    table = Table(title=title, title_justify="left", **look)
+    for place, column in enumerate(columns):
+        table.add_column(column, justify="left" if place < left else "right", overflow="fold")
+    return table
+
+
 def print_replay_scores(scores: ReplayScores, used: str) -> None:
     """The scores as a table on standard output."""
-    table = Table(box=None, header_style="bold")
-    for column in ("fuser", "accuracy", "NLL", "ECE", "AUROC", "last accuracy"):
-        table.add_column(column, justify="left" if column == "fuser" else "right")
+    columns = ("fuser", "accuracy", "NLL", "ECE", "AUROC", "last accuracy")
+    table = _table(None, columns, box=None, header_style="bold")
     for row in scores.fusers:
         auroc = "-" if row.auroc is None else f"{row.auroc:.3f}"
         cells = (f"{row.accuracy:.3f}", f"{row.nll:.3f}", f"{row.ece:.3f}", auroc, f"{row.last_accuracy:.3f}")
@@ -55,23 +63,13 @@ def print_evaluation(document: dict[str, Any]) -> None:
 
 
 def _safety(document: dict[str, Any]) -> Table:
-    table = Table(
-        title="sure opposite views: median p, share above .9; one frame 200 times: certainty, NLL; 1 - p",
-        title_justify="left",
-    )
-    for column in ("fuser", "regime", "median p", "p > .9", "certainty", "NLL", "1 - p", "safe"):
-        table.add_column(column, justify="left" if column in ("fuser", "regime") else "right")
+    title = "sure opposite views: median p, share above .9; one frame 200 times: certainty, NLL; 1 - p"
+    columns = ("fuser", "regime", "median p", "p > .9", "certainty", "NLL", "1 - p", "safe")
+    table = _table(title, columns, left=2)
     for r in document["safety"]:
-        table.add_row(
-            r["fuser"],
-            r["regime"],
-            f"{r['contradiction_median']:.3f}",
-            f"{r['contradiction_high']:.1%}",
-            f"{r['certainty_rise']:+.3f}",
-            f"{r['nll_rise']:+.3f}",
-            f"{r['least_doubt']:.1e}",
-            "no" if r["faults"] else "yes",
-        )
+        sure = (f"{r['contradiction_median']:.3f}", f"{r['contradiction_high']:.1%}")
+        rise = (f"{r['certainty_rise']:+.3f}", f"{r['nll_rise']:+.3f}", f"{r['least_doubt']:.1e}")
+        table.add_row(r["fuser"], r["regime"], *sure, *rise, "no" if r["faults"] else "yes")
     return table
 
 
@@ -79,15 +77,11 @@ def _fusers(document: dict[str, Any], length: int) -> Table:
     count = max(record["C"] for record in document["results"])
     chosen = [r for r in document["results"] if r["C"] == count and r["L"] == length]
     regimes = list(dict.fromkeys(r["regime"] for r in chosen))
-    table = Table(
-        title=f"{document['tracks']} tracks ({document['draws']} draws where degraded), {count} networks, "
-        f"{length} frames: accuracy / NLL / ECE (ECE of exact confidences) / flips",
-        title_justify="left",
+    title = (
+        f"{document['tracks']} tracks ({document['draws']} draws where degraded), {count} networks, "
+        f"{length} frames: accuracy / NLL / ECE (ECE of exact confidences) / flips"
     )
-    table.add_column("fuser")
-    for regime in regimes:
-        table.add_column(regime, justify="right")
-    table.add_column("NLL / pool, all regimes", justify="right")
+    table = _table(title, ("fuser", *regimes, "NLL / pool, all regimes"))
     cells = {(r["fuser"], r["regime"]): r for r in chosen}
     shortest = max(r["L_from"] for r in document["comparisons"] if r["L_from"] <= min(length, 10))
     ratios = {
@@ -123,13 +117,8 @@ def _strangers(document: dict[str, Any], length: int) -> Table:
     count = max(record["C"] for record in document["ood"])
     chosen = [r for r in document["ood"] if r["C"] == count and r["L"] == length]
     regimes = list(dict.fromkeys(r["regime"] for r in chosen))
-    table = Table(
-        title=f"{document['outside_tracks']} unknown tracks, {length} frames: AUROC / AUPR / FPR at 95%",
-        title_justify="left",
-    )
-    table.add_column("score")
-    for regime in regimes:
-        table.add_column(regime, justify="right")
+    title = f"{document['outside_tracks']} unknown tracks, {length} frames: AUROC / AUPR / FPR at 95%"
+    table = _table(title, ("score", *regimes))
     for score in dict.fromkeys(r["score"] for r in chosen):
         own = {r["regime"]: r for r in chosen if r["score"] == score}
         numbers = [f"{own[g]['auroc']:.3f} / {own[g]['aupr']:.3f} / {own[g]['fpr95']:.3f}" for g in regimes]
@@ -138,18 +127,12 @@ def _strangers(document: dict[str, Any], length: int) -> Table:
 
 
 def _switches(document: dict[str, Any]) -> Table:
-    table = Table(title="identity switches found, by the bundle's threshold", title_justify="left")
-    for name in ("regime", "within 5 frames", "within 15", "median delay", "false alarms per track"):
-        table.add_column(name, justify="left" if name == "regime" else "right")
+    columns = ("regime", "within 5 frames", "within 15", "median delay", "false alarms per track")
+    table = _table("identity switches found, by the bundle's threshold", columns)
     for r in document["switch"]:
         delay = "-" if r["delay"] is None else f"{r['delay']:.0f}"
-        table.add_row(
-            r["regime"],
-            f"{r['detection_5']:.3f}",
-            f"{r['detection_15']:.3f}",
-            delay,
-            f"{r['false_alarm']:.3f}",
-        )
+        found = (f"{r['detection_5']:.3f}", f"{r['detection_15']:.3f}", delay, f"{r['false_alarm']:.3f}")
+        table.add_row(r["regime"], *found)
     return table
 
 
@@ -162,14 +145,11 @@ def print_paper_tables(document: dict[str, Any]) -> None:
     ):
         if not names:
             continue
-        table = Table(
-            title=f"table {number}: {document['experiment']}, {document['networks']} networks, "
-            f"{document['epochs']} epochs, {len(document['seeds'])} seeds; mean ± spread (paper)",
-            title_justify="left",
+        title = (
+            f"table {number}: {document['experiment']}, {document['networks']} networks, "
+            f"{document['epochs']} epochs, {len(document['seeds'])} seeds; mean ± spread (paper)"
         )
-        table.add_column("method", overflow="fold")
-        for name in names:
-            table.add_column(HEADERS.get(name, name), justify="right", overflow="fold")
+        table = _table(title, ("method", *(HEADERS.get(name, name) for name in names)))
         for row in document["table"]:
             table.add_row(
                 row["method"].replace("_", " "), *(_paper_cell(row["scores"][name]) for name in names)

@@ -89,32 +89,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     how.add_argument("--epochs", type=int, help="0 with --start: only calibrate (20; with --quick 5)")
     how.add_argument("--batch", type=int, default=128, help="crops per step (%(default)s)")
-    how.add_argument("--learning-rate", type=float, default=3e-3, help="largest rate of Adam (%(default)s)")
-    how.add_argument("--prior", type=float, default=1.0, help="precision of the L2 prior (%(default)s)")
-    how.add_argument("--label-smoothing", type=float, default=0.0, help="(%(default)s)")
-    how.add_argument(
-        "--balance", type=float, default=0.0, help="1 shows rare classes as often as others (%(default)s)"
-    )
-    how.add_argument(
-        "--averaging", type=float, default=0.995, help="decay of the weight average (%(default)s)"
-    )
-    how.add_argument("--clean", type=float, default=0.4, help="share of clean crops (%(default)s)")
-    how.add_argument(
-        "--hard", type=float, default=0.3, help="share of hard crops; the rest is mixed (%(default)s)"
-    )
-    how.add_argument(
-        "--faded", type=float, default=0.0, help="share of crops with faded colours (%(default)s)"
-    )
-    how.add_argument(
-        "--relit",
-        type=float,
-        default=0.0,
-        help="share of crops with other contrasts and surroundings (%(default)s)",
-    )
-    how.add_argument("--outliers", type=float, default=0.15, help="share of synthetic outliers (%(default)s)")
-    how.add_argument(
-        "--repulsion", type=float, default=0.0, help="push members apart by this much (%(default)s)"
-    )
+    for name, default, meaning in (
+        ("--learning-rate", 3e-3, "largest rate of Adam"),
+        ("--prior", 1.0, "precision of the L2 prior"),
+        ("--label-smoothing", 0.0, "share of the target spread over all classes"),
+        ("--balance", 0.0, "1 shows rare classes as often as others"),
+        ("--averaging", 0.995, "decay of the weight average"),
+        ("--clean", 0.4, "share of clean crops"),
+        ("--hard", 0.3, "share of hard crops; the rest is mixed"),
+        ("--faded", 0.0, "share of crops with faded colours"),
+        ("--relit", 0.0, "share of crops with other contrasts and surroundings"),
+        ("--outliers", 0.15, "share of synthetic outliers"),
+        ("--repulsion", 0.0, "push members apart by this much"),
+    ):
+        how.add_argument(name, type=float, default=default, help=f"{meaning} (%(default)s)")
     how.add_argument("--seed", type=int, default=0, help="(%(default)s)")
     run = parser.add_argument_group("run")
     run.add_argument("--out", required=True, metavar="FILE", help="the bundle to write")

@@ -97,16 +97,17 @@ def compare_fleets(a: Path, b: Path) -> Comparison:
         folders = [
             fleet / BAGS_FOLDER / own[digest]["name"] for fleet, own in zip((a, b), found, strict=True)
         ]
-        pair = _pair(*(tables.read(folder / tables.OBJECTS) for folder in folders), result)
-        result.objects += len(pair[0])
-        rows = list(_changes(*(table.to_pylist() for table in pair), names, folders))
+        old, new = (tables.read(folder / tables.OBJECTS) for folder in folders)
+        old, new = _pair(old, new, result)
+        result.objects += len(old)
+        rows = list(_changes(old.to_pylist(), new.to_pylist(), names, folders))
         for row in rows:
             gained.update(set(row["reasons_b"]) - set(row["reasons_a"]))
             lost.update(set(row["reasons_a"]) - set(row["reasons_b"]))
             if row["class_a"] != row["class_b"]:
                 moves[row["class_a"], row["class_b"]] += 1
         result.changed = _largest([*result.changed, *rows])
-        own = _sums(*pair)
+        own = _sums(old, new)
         sums.append(own.sum(axis=0, keepdims=True) if len(both) >= BAGS_FOR_INTERVALS else own)
     result.other_class = moves.total()
     result.warnings_gained, result.warnings_lost = dict(sorted(gained.items())), dict(sorted(lost.items()))
@@ -197,7 +198,7 @@ def _differences(sums: np.ndarray, bins: Sequence[np.ndarray]) -> list[Differenc
         total = sums.sum(axis=0)
         values = total[:, 0] / total[:, 1]
     found = [
-        _difference(name, *values[row], drawn[:, row, 1] - drawn[:, row, 0])
+        _difference(name, values[row, 0], values[row, 1], drawn[:, row, 1] - drawn[:, row, 0])
         for row, name in enumerate((*METRICS, "other_class"))
         if np.isfinite(values[row]).all()
     ]

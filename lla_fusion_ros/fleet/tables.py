@@ -114,11 +114,12 @@ class FrameTable:
             add[name](values.tolist())
         for row, track in enumerate(tracks):
             label = self.label(track, frame.header.stamp)
-            known = label is not None and label >= 0
-            self._columns["truth"].append(self._names[label] if known else None)
-            self._columns["outside"].append(None if label is None else not known)
-            self._columns["truth_p"].append(float(result.pmf[row, label]) if known else None)
-            self._columns["view_truth_p"].append(float(singles[row, label]) if known else None)
+            told = (None, None, None)
+            if label is not None and label >= 0:
+                told = self._names[label], float(result.pmf[row, label]), float(singles[row, label])
+            for name, value in zip(("truth", "truth_p", "view_truth_p"), told, strict=True):
+                self._columns[name].append(value)
+            self._columns["outside"].append(None if label is None else label < 0)
         if len(self._columns["bag"]) >= _ROWS:
             with writing(self._path):
                 self._flush()

@@ -22,7 +22,7 @@ from lla_fusion_ros.report.page import ReportInput, write_report
 from lla_fusion_ros.report.scoring import ReplayScores, ScoreSink
 from lla_fusion_ros.report.tracks import TimelineSink, TrackTable
 from lla_fusion_ros.report.truth import read_truth
-from lla_fusion_ros.types.errors import BagError, InputError, LlaFusionError
+from lla_fusion_ros.types.errors import BagError, LlaFusionError
 
 if TYPE_CHECKING:
     from lla_fusion_ros.networks.classifier import Classifier
@@ -247,10 +247,7 @@ def replay_to_folder(
     with Bag(path) as bag:
         named = list(wanted.cameras)
         wiring = name_cameras(bag.summary, named) if named else find_cameras(bag.summary)
-        cameras = choose_input(wiring, options.use)  # refuses before anything is written
-        if strange := options.wiring.keys() - {camera.name for camera in cameras}:
-            known = ", ".join(camera.name for camera in cameras)
-            raise InputError(f"there is no camera '{min(strange)}'; the bag has {known}")
+        cameras = choose_input(wiring, options)  # refuses before anything is written
         if reason := why_nothing_can_be_fused(bag, cameras):
             raise BagError(f"the bag cannot be fused: {reason}")
         heard = None if progress is None else _with_bag(progress, bag)

@@ -97,15 +97,18 @@ class ReplayResult:
         return notes
 
 
-def choose_input(wiring: Wiring, use: Input) -> Sequence[CameraTopics] | Sequence[ViewTopics]:
+def choose_input(wiring: Wiring, options: ReplayOptions) -> Sequence[CameraTopics] | Sequence[ViewTopics]:
     """The cameras to fuse, or a sentence about what is missing."""
-    if use != "views" and wiring.cameras:
-        return wiring.cameras
-    if use != "images" and wiring.views:
-        return wiring.views
-    wanted = {"images": "images with tracked detections", "views": "recorded views"}.get(use, "")
-    reason = "; ".join(wiring.missing) or f"it has no {wanted}"
-    raise BagError(f"the bag cannot be fused: {reason}")
+    use = options.use
+    cameras = (use != "views" and wiring.cameras) or (use != "images" and wiring.views)
+    if not cameras:
+        wanted = {"images": "images with tracked detections", "views": "recorded views"}.get(use, "")
+        reason = "; ".join(wiring.missing) or f"it has no {wanted}"
+        raise BagError(f"the bag cannot be fused: {reason}")
+    names = [camera.name for camera in cameras]
+    for unknown in sorted(options.wiring.keys() - set(names)):
+        raise BagError(f"there is no camera '{unknown}'; the bag has {', '.join(names)}")
+    return cameras
 
 
 def replay(
@@ -122,10 +125,7 @@ def replay(
     Args:
         networks: gives those that were loaded for an earlier bag; the replay then keeps to one core.
     """
-    cameras = choose_input(wiring, options.use)
-    names = [camera.name for camera in cameras]
-    for unknown in options.wiring.keys() - set(names):
-        raise BagError(f"the bag has no camera '{unknown}'; it has {', '.join(names)}")
+    cameras = choose_input(wiring, options)
     perception = make_perception(
         bundle,
         cameras,

@@ -12,7 +12,7 @@ from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-from lla_fusion_ros.bundle.resources import find_resource
+from lla_fusion_ros.types.resources import find_resource
 
 PACKAGE = "lla_fusion_ros"
 RESPAWN_DELAY = 2.0  # seconds

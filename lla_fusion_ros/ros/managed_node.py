@@ -20,6 +20,7 @@ from lla_fusion_ros.bundle.resources import shipped_models
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.status import write_diagnostics
+from lla_fusion_ros.ros.compat import LACKING
 from lla_fusion_ros.ros.node_log import NodeLog
 from lla_fusion_ros.ros.node_settings import NodeSettings
 from lla_fusion_ros.ros.parameters import Parameters
@@ -72,6 +73,8 @@ class ManagedNode(LifecycleNode):
         self._silent: frozenset[str] = frozenset()
         self._next_report = 0.0
         self.log = NodeLog(self.get_logger())
+        if LACKING:
+            self.get_logger().info(LACKING)
         self.crowded: dict[str, str] = {}  # topics on which two publishers send, and which
         self.tally = Tally()
         self.guard = Guard(self.tally, self.on_frame_error)

@@ -125,11 +125,8 @@ def main(args: Sequence[str] | None = None) -> int:
     options = parser.parse_args(remove_ros_args(arguments)[1:])
     try:
         begin(arguments)
-        with (
-            BagWriter(options.out, overwrite=True) as writer,
-            quiet_end(),
-            SingleThreadedExecutor() as executor,
-        ):
+        with BagWriter(options.out, overwrite=True) as writer, quiet_end():
+            executor = SingleThreadedExecutor()
             executor.add_node(Recorder(writer, options.cameras, _say))
             _say({"event": "ready"})
             executor.spin()

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSPolicyKind, QoSProfile, ReliabilityPolicy
+
+from lla_fusion_ros.ros.compat import SubscriptionEventCallbacks, publisher_count, with_info
 
 OnBytes = Callable[[bytes, int], None]  # the message, and when DDS got it in ns of the system's clock
 OnLost = Callable[[int], None]
@@ -102,7 +103,7 @@ class Inputs:
     def has_publisher(self, key: str) -> bool:
         """Whether anybody sends on a subscribed topic."""
         subscription = self._subscriptions.get(key)
-        return subscription is not None and subscription.get_publisher_count() > 0
+        return subscription is not None and publisher_count(self._node, subscription) > 0
 
     def close(self) -> None:
         """Receive nothing any more."""
@@ -135,8 +136,8 @@ class Inputs:
         gaps = self._gaps[key] = Gaps()
 
         def receive(raw: bytes, info: Mapping[str, Any]) -> None:
-            missing = gaps.before(info.get("publication_sequence_number"), subscription.get_publisher_count())
-            if missing:
+            publishers = publisher_count(self._node, subscription)
+            if missing := gaps.before(info.get("publication_sequence_number"), publishers):
                 on_lost(missing)
             # not when this callback is called: a busy node may take images later than detections
             on_bytes(raw, info.get("received_timestamp") or time.time_ns())
@@ -144,7 +145,7 @@ class Inputs:
         subscription = self._node.create_subscription(
             message_type,
             topic,
-            receive,
+            with_info(receive),
             QoSProfile(depth=self._depth, reliability=reliability),
             event_callbacks=events,
             raw=True,

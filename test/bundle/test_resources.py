@@ -9,12 +9,23 @@ from pathlib import Path
 import pytest
 
 import lla_fusion_ros
-from lla_fusion_ros.bundle.resources import find_model, find_resource
+from lla_fusion_ros.bundle.resources import find_model
 from lla_fusion_ros.types.errors import LlaFusionError
+from lla_fusion_ros.types.resources import find_resource
+
+RESOURCES = ["types/resources.py", "bundle/resources.py"]
 
 
 def test_the_source_tree_is_found():
     assert find_resource("package.xml").is_file()
+
+
+def test_launch_files_find_resources_with_a_python_that_has_no_packages():
+    code = "from lla_fusion_ros.types.resources import find_resource; print(find_resource('launch'))"
+    env = {"PYTHONPATH": str(Path(lla_fusion_ros.__file__).parents[1])}
+    isolated = [sys.executable, "-S", "-c", code]
+    done = subprocess.run(isolated, capture_output=True, text=True, env=env)
+    assert done.stdout.strip().endswith("launch"), done.stderr
 
 
 def test_a_missing_resource_is_named_with_the_places_tried():
@@ -27,7 +38,13 @@ def test_a_missing_resource_is_named_with_the_places_tried():
 def test_an_ament_prefix_is_searched_when_the_code_runs_from_an_installed_tree(tmp_path):
     installed = tmp_path / "lib" / "lla_fusion_ros"
     source = Path(lla_fusion_ros.__file__).parent
-    for name in ["__init__.py", "types/__init__.py", "types/errors.py", "bundle/resources.py"]:
+    for name in [
+        "__init__.py",
+        "types/__init__.py",
+        "types/errors.py",
+        "types/resources.py",
+        "bundle/resources.py",
+    ]:
         (installed / name).parent.mkdir(parents=True, exist_ok=True)
         (installed / name).write_bytes((source / name).read_bytes())
     model = tmp_path / "share" / "lla_fusion_ros" / "models" / "x.safetensors"

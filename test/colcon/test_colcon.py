@@ -81,7 +81,7 @@ def test_the_command_line_is_on_the_path_of_a_sourced_workspace(workspace):
 
 
 def test_installed_code_finds_the_installed_files(workspace):
-    code = "from lla_fusion_ros.bundle.resources import find_resource; print(find_resource('package.xml'))"
+    code = "from lla_fusion_ros.types.resources import find_resource; print(find_resource('package.xml'))"
     done = run_sourced(workspace, f'{sys.executable} -c "{code}"')
     assert done.stdout.strip() == f"{workspace}/install/lla_fusion_ros/share/lla_fusion_ros/package.xml", (
         done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +22,63 @@ def at(seconds: float) -> int:
     return START + round(seconds * SECOND)
 
 
+# Settings; frames before (camera, seconds, ids); then one more, and of it: which detections are kept, what is
+# dropped, which tracks went, how many views of each camera the kept ones have.
+STORIES = {
+    "an id is one track in all cameras, and no duplicate at the same stamp": (
+        {}, [("front", 0, "a")], ("left", 0, "a"), [0], {}, "", [[1, 1]],
+    ),
+    "empty and overlong ids": (
+        {}, [], ("front", 0, ["", "a", "x" * 257, ""]), [1], {"empty_id": 2, "long_id": 1}, "", [[1]],
+    ),
+    "a track without views for too long is forgotten": (
+        {"idle_timeout": 1.0}, [("front", 0, "ab"), ("front", 0.8, "b")], ("front", 1.5, "b"),
+        [0], {}, "a", [[3]],
+    ),
+    "an id that comes back after the timeout is a new track": (
+        {"idle_timeout": 1.0}, [("front", 0, "a")], ("front", 2, "a"), [0], {}, "a", [[1]],
+    ),
+    "the track not seen for longest makes room": (
+        {"capacity": 2}, [("front", 0, "a"), ("front", 0.1, "b"), ("front", 0.2, "a")], ("front", 0.3, "c"),
+        [0], {}, "b", [[1]],
+    ),
+    "a frame with more ids than capacity keeps the first": (
+        {"capacity": 3}, [], ("front", 0, "abcde"), [0, 1, 2], {"capacity": 2}, "", [[1]] * 3,
+    ),
+    "tracks of this frame are never evicted by it": (
+        {"capacity": 3}, [("front", 0, "abc")], ("front", 1, "ade"), [0, 1, 2], {}, "bc", [[2], [1], [1]],
+    ),
+    "the same view twice is a duplicate": (
+        {}, [("front", 0, "a")], ("front", 0, "ab"), [1], {"duplicate": 1}, "", [[1]],
+    ),
+    "an id twice in one frame counts once": (
+        {}, [], ("front", 0, "aab"), [0, 2], {"duplicate": 1}, "", [[1], [1]],
+    ),
+    "a late duplicate is recognised": (
+        {}, [("front", i / 10, "a") for i in range(4)], ("front", 0.1, "a"), [], {"duplicate": 1}, "", [],
+    ),
+    "a slightly late frame is fused": (
+        {"max_lateness": 0.5}, [("front", 1.0, "a")], ("front", 0.6, "a"), [0], {}, "", [[2]],
+    ),
+    "a very late one is not": (
+        {"max_lateness": 0.5}, [("front", 1.0, "a")], ("front", 0.4, "ab"), [], {"late": 2}, "", [],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("story", STORIES.values(), ids=STORIES.keys())
+def test_a_frame_is_admitted_by_the_rules(story) -> None:
+    changes, before, (camera, seconds, ids), kept, dropped, removed, views = story
+    store = make_store(**changes)
+    for name, moment, seen in before:
+        store.admit(name, at(moment), list(seen))
+    admission = store.admit(camera, at(seconds), list(ids))
+    assert (admission.kept.tolist(), admission.dropped) == (kept, dropped)
+    assert sorted(key for key, _ in admission.removed) == sorted(removed)
+    assert store.views(admission.rows).tolist() == views
+    assert len(store) <= changes.get("capacity", 1000)
+
+
 def test_an_id_keeps_its_row_and_is_fresh_only_once() -> None:
     store = make_store()
     first = store.admit("front", at(0), ["a", "b"])
@@ -29,41 +87,11 @@ def test_an_id_keeps_its_row_and_is_fresh_only_once() -> None:
     assert second.rows.tolist() == first.rows[::-1].tolist()
 
 
-def test_an_id_is_one_track_in_all_cameras() -> None:
-    store = make_store()
-    store.admit("front", at(0), ["7"])
-    store.admit("left", at(0), ["7"])
-    assert len(store) == 1
-
-
 def test_ids_are_kept_byte_for_byte() -> None:
     store = make_store()
     names = ["7", "07", " 7", "7 ", "Å", "A\u030a", "№ 7", "x" * 256]
     admission = store.admit("front", at(0), names)
     assert store.ids(admission.rows) == names
-
-
-def test_empty_and_overlong_ids_are_dropped_and_counted() -> None:
-    admission = make_store().admit("front", at(0), ["", "a", "x" * 257, ""])
-    assert admission.kept.tolist() == [1]
-    assert admission.dropped == {"empty_id": 2, "long_id": 1}
-
-
-def test_a_track_without_views_for_too_long_is_forgotten() -> None:
-    store = make_store(idle_timeout=1.0)
-    store.admit("front", at(0), ["a", "b"])
-    store.admit("front", at(0.8), ["b"])
-    admission = store.admit("front", at(1.5), ["b"])
-    assert [key for key, _ in admission.removed] == ["a"]
-    assert store.admit("front", at(1.6), ["a"]).fresh.all()
-
-
-def test_an_id_that_comes_back_after_the_timeout_is_a_new_track() -> None:
-    store = make_store(idle_timeout=1.0)
-    store.admit("front", at(0), ["a"])
-    admission = store.admit("front", at(2), ["a"])
-    assert admission.fresh.all()
-    assert [key for key, _ in admission.removed] == ["a"]
 
 
 def test_a_track_beyond_its_age_starts_again() -> None:
@@ -82,31 +110,6 @@ def test_age_zero_means_no_limit() -> None:
     assert not store.admit("front", at(3000), ["a"]).fresh.any()
 
 
-def test_the_track_not_seen_for_longest_makes_room() -> None:
-    store = make_store(capacity=2)
-    store.admit("front", at(0.0), ["a"])
-    store.admit("front", at(0.1), ["b"])
-    store.admit("front", at(0.2), ["a"])
-    admission = store.admit("front", at(0.3), ["c"])
-    assert [key for key, _ in admission.removed] == ["b"]
-    assert len(store) == 2
-
-
-def test_a_frame_with_more_ids_than_capacity_keeps_the_first() -> None:
-    store = make_store(capacity=3)
-    admission = store.admit("front", at(0), [str(i) for i in range(5)])
-    assert admission.kept.tolist() == [0, 1, 2]
-    assert admission.dropped == {"capacity": 2}
-
-
-def test_tracks_of_this_frame_are_never_evicted_by_it() -> None:
-    store = make_store(capacity=3)
-    store.admit("front", at(0), ["a", "b", "c"])
-    admission = store.admit("front", at(1), ["a", "d", "e"])
-    assert {key for key, _ in admission.removed} == {"b", "c"}
-    assert not admission.fresh[0] and admission.fresh[1:].all()
-
-
 def test_ten_thousand_ids_stay_within_capacity_and_memory() -> None:
     store = make_store(capacity=100)
     for step in range(500):
@@ -122,44 +125,6 @@ def test_rows_double_when_needed() -> None:
     store.admit("front", at(0.2), ["one more"])
     assert store.allocated == 2 * FIRST_ROWS
     assert store.admit("front", at(0.3), ["0"]).rows.tolist() == first.tolist()
-
-
-def test_the_same_view_twice_is_a_duplicate() -> None:
-    store = make_store()
-    store.admit("front", at(0), ["a"])
-    again = store.admit("front", at(0), ["a", "b"])
-    assert again.kept.tolist() == [1]
-    assert again.dropped == {"duplicate": 1}
-
-
-def test_another_camera_at_the_same_stamp_is_no_duplicate() -> None:
-    store = make_store()
-    store.admit("front", at(0), ["a"])
-    admission = store.admit("left", at(0), ["a"])
-    assert admission.dropped == {}
-    assert store.views(admission.rows).tolist() == [[1, 1]]
-
-
-def test_an_id_twice_in_one_frame_counts_once() -> None:
-    admission = make_store().admit("front", at(0), ["a", "a", "b"])
-    assert admission.kept.tolist() == [0, 2]
-    assert admission.dropped == {"duplicate": 1}
-
-
-def test_a_slightly_late_frame_is_fused_and_a_very_late_one_is_not() -> None:
-    store = make_store(max_lateness=0.5)
-    store.admit("front", at(1.0), ["a"])
-    assert store.admit("front", at(0.6), ["a"]).kept.tolist() == [0]
-    late = store.admit("front", at(0.4), ["a", "b"])
-    assert late.kept.tolist() == []
-    assert late.dropped == {"late": 2}
-
-
-def test_a_late_duplicate_is_recognised() -> None:
-    store = make_store()
-    for step in range(4):
-        store.admit("front", at(0.1 * step), ["a"])
-    assert store.admit("front", at(0.1), ["a"]).dropped == {"duplicate": 1}
 
 
 def test_a_view_older_than_what_the_track_remembers_is_late() -> None:

@@ -33,7 +33,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="only these faults; --list names them")
     parser.add_argument("--bounded", action="store_true", help="only the part that `make test` runs")
     parser.add_argument("--json", type=Path, help="write the result here")
-    parser.add_argument("--list", action="store_true", help="say which faults there are")
+    parser.add_argument("--list", action="store_true", help="say what the faults are and what must happen")
     options = parser.parse_args(arguments)
     if options.runs < 1:
         parser.error("--runs must be at least 1")
@@ -72,7 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
     console = Console(highlight=False)
     if options.list:
         for fault in faults:
-            console.print(f"{fault.name:28} {fault.injects}", soft_wrap=True)
+            console.print(f"{fault.name:28} {fault.injects}: {fault.expects}", soft_wrap=True)
         return 0
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the nodes end with us, whoever ends us
     outcomes: list[list[Outcome]] = []

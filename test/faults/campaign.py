@@ -76,7 +76,6 @@ def _outcome(
         injected,
         checks.held + len(checks.failures),
         tuple(checks.failures),
-        tuple(checks.notes),
         reason,
         growth,
         seconds,

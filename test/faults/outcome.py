@@ -27,7 +27,6 @@ class Checks:
 
     failures: list[str] = field(default_factory=list)
     held: int = 0
-    notes: list[str] = field(default_factory=list)
 
     def that(self, ok: object, sentence: str) -> bool:
         """Note whether something holds; the sentence is told where it does not."""
@@ -53,7 +52,6 @@ class Outcome:
     injected: int
     checks: int
     failures: tuple[str, ...]
-    notes: tuple[str, ...]
     not_possible: str
     growth_mb: float
     seconds: float
@@ -67,7 +65,6 @@ class Outcome:
             "injected": self.injected,
             "checks": self.checks,
             "failures": list(self.failures),
-            "notes": list(self.notes),
             "not_possible": self.not_possible,
             "memory_growth_mb": round(self.growth_mb, 1),
             "seconds": round(self.seconds, 1),

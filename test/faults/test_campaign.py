@@ -10,22 +10,6 @@ from faults.campaign import run_campaign
 from faults.outcome import Checks
 from faults.registry import all_faults
 
-ISSUE = {  # what a robust node must survive -> the faults that stand for it
-    "kill -9 of classifier, fusion, camera": ("classifier_killed", "fusion_killed", "camera_killed"),
-    "loss, bursts, duplicates, order": ("a_third_lost", "bursts", "duplicates", "reordering"),
-    "clock and stamps": ("clock_steps", "stamps_of_zero", "stamps_of_the_future", "stamps_of_another_epoch"),
-    "images": ("sizes_and_encodings", "half_written_jpegs", "truncated_images", "hundred_megapixels"),
-    "boxes and ids": ("impossible_boxes", "impossible_ids", "ten_thousand_ids", "two_trackers_one_id"),
-    "parameters": ("random_parameters",),
-    "disk": ("disk_full_while_a_bag_is_written", "disk_full_while_a_bundle_is_written"),
-    "surroundings": ("read_only_home", "no_shared_memory", "sigterm_during_inference"),
-}
-
-
-def test_every_fault_of_the_list_is_in_the_campaign():
-    names = {fault.name for fault in all_faults()}
-    assert not {name for group in ISSUE.values() for name in group} - names
-
 
 def test_a_counter_that_did_not_grow_as_expected_is_a_failure():
     checks = Checks()

@@ -96,10 +96,6 @@ def check_balance(scene: Scene, checks: Checks, camera: str, sent: int, answered
     checks.that(
         used == found["images"], f"{camera}: {found['images']} images came, {used} accounted for: {found}"
     )
-    checks.notes.append(
-        f"{camera}: {sent} frames sent, {answered} fused, {found['dropped_queue_full']} queue_full, "
-        f"{found['dropped_images_lost']} images and {found['dropped_detections_lost']} detections lost by DDS"
-    )
 
 
 @fault(

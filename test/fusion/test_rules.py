@@ -170,14 +170,6 @@ def test_reliability_weighs_views_by_their_standardised_quality_features() -> No
     np.testing.assert_allclose(fused("reliability", values), expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("prior", [None, 0.1])
-def test_the_variance_of_the_first_class_is_that_of_all_classes_there(prior) -> None:
-    views = measured(make_views(POSTERIOR, 7), POSTERIOR)
-    everything = views.laplace_variance if prior is None else views.variance_under(prior)
-    expected = everything[np.arange(7), :, views.top]
-    np.testing.assert_allclose(views.top_variance(prior), expected, rtol=1e-5)
-
-
 @pytest.mark.parametrize("name", sorted(fusers()))
 def test_the_pmf_along_a_track_equals_fusing_step_by_step(name) -> None:
     tracks, steps = 3, 4

@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from lla_fusion_ros.bundle.resources import find_resource
+from lla_fusion_ros.types.resources import find_resource
 from support.launching import skip_without_launch, small_model
 from support.waiting import wait_for
 

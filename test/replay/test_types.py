@@ -94,7 +94,7 @@ def test_a_camera_that_the_bag_has_not_cannot_be_wired(tmp_path):
     options = ReplayOptions(wiring={"front": CameraWiring()})
     with (
         Bag(tmp_path / "drive") as bag,
-        pytest.raises(BagError, match="no camera 'front'; it has left, right"),
+        pytest.raises(BagError, match="no camera 'front'; the bag has left, right"),
     ):
         replay(bag, find_cameras(bag.summary), tiny_bundle(), options, [])
 

@@ -17,33 +17,12 @@ from sensor_msgs.msg import CompressedImage, Image, RegionOfInterest
 from std_msgs.msg import String
 from vision_msgs.msg import Detection2DArray
 
-from lla_fusion_ros.bundle import save_bundle
 from lla_fusion_ros.ros.perception import PerceptionNode
-from support.camera import SECOND, START, CameraOnGraph, pmf_of, stamp_of
+from support.camera import BOXES, SECOND, START, TENTH, CameraOnGraph, pmf_of, scene, stamp_of
 from support.reference import reference
-from support.tiny_bundle import tiny_bundle
 
 yolo = pytest.importorskip("yolo_msgs.msg", reason="yolo_msgs is built by `make setup` without a sourced ROS")
 tier4 = pytest.importorskip("tier4_perception_msgs.msg", reason="built by `make setup`, as yolo_msgs")
-
-BOXES = np.array([[20.0, 20, 16, 16], [60, 40, 20, 12]])
-TENTH = SECOND // 10
-
-
-def scene(seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).integers(0, 255, (60, 80, 3), np.uint8)
-
-
-@pytest.fixture(scope="module")
-def bundle():
-    return tiny_bundle()
-
-
-@pytest.fixture(scope="module")
-def model(bundle, tmp_path_factory):
-    path = tmp_path_factory.mktemp("model") / "tiny.safetensors"
-    save_bundle(bundle, path)
-    return str(path)
 
 
 @pytest.fixture
@@ -61,11 +40,6 @@ def start_node(ros_graph, model):
     yield start
     for node in nodes:
         node.stop()
-
-
-@pytest.fixture
-def listener(ros_graph):
-    return ros_graph.node("listener")
 
 
 @pytest.fixture

@@ -10,16 +10,11 @@ from diagnostic_msgs.msg import DiagnosticArray
 from vision_msgs.msg import Detection2DArray
 
 from lla_fusion_ros.bundle import save_bundle
-from support.camera import SECOND, START, CameraOnGraph, counted, pmf_of, stamp_of
+from support.camera import BOXES, SECOND, START, CameraOnGraph, counted, pmf_of, scene, stamp_of
 from support.tiny_bundle import tiny_bundle
 
-BOXES = np.array([[20.0, 20, 16, 16], [60, 40, 20, 12]])
 IDS = ("a", "b")
 PREFIX = "lla_fusion_ros.ros "
-
-
-def scene(seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).integers(0, 255, (60, 80, 3), np.uint8)
 
 
 @pytest.fixture

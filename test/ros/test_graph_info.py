@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from threading import Event, Thread
 
-import numpy as np
 import pytest
 from sensor_msgs.msg import Image
 from std_msgs.msg import String
@@ -13,10 +12,9 @@ from std_msgs.msg import String
 from lla_fusion_ros.cli.main import main
 from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.images import write_image
-from support.camera import SECOND, START, CameraOnGraph
+from support.camera import BOXES, SECOND, START, CameraOnGraph, scene
 
-BOXES = np.array([[20.0, 20, 16, 16], [60, 40, 20, 12]])
-IMAGE = np.random.default_rng(0).integers(0, 255, (60, 80, 3), np.uint8)
+IMAGE = scene(0)
 
 
 def told(capsys, *words: str) -> tuple[int, dict]:

@@ -16,35 +16,15 @@ from sensor_msgs.msg import Image
 from std_srvs.srv import Trigger
 from vision_msgs.msg import Detection2DArray, LabelInfo
 
-from lla_fusion_ros.bundle import save_bundle
 from lla_fusion_ros.messages.detections import parse_detections
 from lla_fusion_ros.ros.perception import PerceptionNode
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError, LlaFusionError
-from support.camera import SECOND, START, CameraOnGraph, counted, pmf_of, stamp_of
+from support.camera import BOXES, SECOND, START, TENTH, CameraOnGraph, counted, pmf_of, scene, stamp_of
 from support.reference import reference
 from support.ros import LATCHED
-from support.tiny_bundle import tiny_bundle
 
-BOXES = np.array([[20.0, 20, 16, 16], [60, 40, 20, 12]])
 IDS = ("a", "b")
-TENTH = SECOND // 10
-
-
-def scene(seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).integers(0, 255, (60, 80, 3), np.uint8)
-
-
-@pytest.fixture(scope="module")
-def bundle():
-    return tiny_bundle()
-
-
-@pytest.fixture(scope="module")
-def model(bundle, tmp_path_factory):
-    path = tmp_path_factory.mktemp("model") / "tiny.safetensors"
-    save_bundle(bundle, path)
-    return str(path)
 
 
 @pytest.fixture
@@ -61,11 +41,6 @@ def make_node(ros_graph, model):
     yield make
     for node in nodes:
         node.stop()
-
-
-@pytest.fixture
-def listener(ros_graph):
-    return ros_graph.node("listener")
 
 
 def connect(graph, listener, camera, topic="/fused_classes"):

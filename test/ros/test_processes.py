@@ -5,21 +5,11 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-import pytest
 from vision_msgs.msg import LabelInfo
 
-from lla_fusion_ros.bundle import save_bundle
 from support.ros import LATCHED
-from support.tiny_bundle import tiny_bundle
 
 FUSION = "lla_fusion_ros.ros class_fusion"
-
-
-@pytest.fixture
-def model(tmp_path) -> str:
-    path = tmp_path / "tiny.safetensors"
-    save_bundle(tiny_bundle(), path)
-    return str(path)
 
 
 def test_nodes_refuse_to_start_with_one_sentence_and_a_non_zero_code(ros_graph, ros_process, model, tmp_path):

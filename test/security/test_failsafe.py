@@ -30,7 +30,7 @@ from support.tiny_posterior import make_posterior, make_views
 
 SECOND = 1_000_000_000
 START = 1000 * SECOND
-# Proved in docs/robustness.md for these; the others are held to it on many random tracks; the baselines are
+# It follows from the formulas of these; the others are held to it on many random tracks; the baselines are
 # as printed or as used elsewhere, with their faults.
 PROVED = ["ella_mixture", "ema", "last", "log_linear", "mean_pmf", "pool", "reliability", "reliable_pool"]
 BASELINES = {"wls", "log_odds", "vote", "product", "mc_product"}

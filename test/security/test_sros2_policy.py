@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from lla_fusion_ros.bundle import save_bundle
-from lla_fusion_ros.bundle.resources import find_resource
+from lla_fusion_ros.types.resources import find_resource
 from support.processes import child_environment
 from support.tiny_bundle import tiny_bundle
 

@@ -18,6 +18,13 @@ from lla_fusion_ros.messages.images import write_compressed_image, write_image
 
 SECOND = 1_000_000_000
 START = 1000 * SECOND
+TENTH = SECOND // 10
+BOXES = np.array([[20.0, 20, 16, 16], [60, 40, 20, 12]])  # within `scene`
+
+
+def scene(seed: int) -> np.ndarray:
+    """A picture of noise.  [60, 80, 3]"""
+    return np.random.default_rng(seed).integers(0, 255, (60, 80, 3), np.uint8)
 
 
 class CameraOnGraph:

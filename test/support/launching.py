@@ -16,7 +16,7 @@ from rclpy.node import Node
 from vision_msgs.msg import Detection2DArray
 
 from lla_fusion_ros.bundle import save_bundle
-from lla_fusion_ros.bundle.resources import find_resource
+from lla_fusion_ros.types.resources import find_resource
 from support.camera import SECOND, START, CameraOnGraph
 from support.tiny_bundle import tiny_bundle
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import cv2
 import numpy as np
@@ -47,47 +48,24 @@ class PasteSettings:
 
 def paste_frames(trackset: TrackSet, settings: PasteSettings) -> Iterator[SceneFrame]:
     """Play the tracks one after the other in each place of the scene, until all have been shown."""
-    places = _Places(settings)
+    places, background = _Places(settings), _background(settings)
     waiting = deque(track for track in trackset.tracks if track.frames)
-    shown: list[_Shown | None] = [None] * settings.objects
-    background = _background(settings)
-    step = 0
-    while waiting or any(shown):
-        for place, current in enumerate(shown):
-            if (current is None or current.over) and waiting:
-                track = waiting.popleft()
-                shown[place] = _Shown(track, _by_camera(track, settings.cameras), step, settings.gap)
-        active = [(place, each) for place, each in enumerate(shown) if each is not None and not each.over]
+    players = [_play(waiting, settings) for _ in range(settings.objects)]
+    for step in count():
+        shown = [next(player, None) for player in players]
+        if not any(shown):
+            return
         for camera in range(settings.cameras):
-            yield _compose(trackset, settings, places, background, active, camera, step)
-        for place, current in enumerate(shown):
-            if current is not None:
-                current.step()
-                if current.over and not waiting:
-                    shown[place] = None
-        step += 1
+            yield _compose(trackset, settings, places, background, shown, camera, step)
 
 
-class _Shown:
-    """A track in its place: which image each camera shows now."""
-
-    def __init__(self, track: Track, images: list[list[Frame]], begin: int, gap: int) -> None:
-        self.track = track
-        self._images = images
-        self._at = 0
-        self._end = max(map(len, images)) + gap
-        self.begin = begin
-
-    @property
-    def over(self) -> bool:
-        return self._at >= self._end
-
-    def image(self, camera: int) -> Frame | None:
-        frames = self._images[camera]
-        return frames[self._at] if self._at < len(frames) else None
-
-    def step(self) -> None:
-        self._at += 1
+def _play(waiting: deque[Track], settings: PasteSettings) -> Iterator[tuple[Track, list[Frame | None]]]:
+    """What one place shows: at each step a track and the image that each camera has of it, if any."""
+    while waiting:
+        track = waiting.popleft()
+        images = _by_camera(track, settings.cameras)
+        for step in range(max(map(len, images)) + settings.gap):
+            yield track, [own[step] if step < len(own) else None for own in images]
 
 
 class _Places:
@@ -120,20 +98,19 @@ def _compose(
     settings: PasteSettings,
     places: _Places,
     background: np.ndarray,
-    active: list[tuple[int, _Shown]],
+    shown: Sequence[tuple[Track, list[Frame | None]] | None],
     camera: int,
     step: int,
 ) -> SceneFrame:
     scene = background.copy()
     boxes, ids, classes = [], [], []
-    for place, shown in active:
-        frame = shown.image(camera)
-        if frame is None:
+    for place, playing in enumerate(shown):
+        if playing is None or (frame := playing[1][camera]) is None:
             continue
+        track = playing[0]
         boxes.append(_paste(scene, frame, places, place))
-        ids.append(shown.track.id)
-        label = shown.track.label
-        classes.append(trackset.class_names[label] if label >= 0 else None)
+        ids.append(track.id)
+        classes.append(trackset.class_names[track.label] if track.label >= 0 else None)
     stamp = settings.start + round(step / settings.rate * 1e9)
     array = np.array(boxes, float).reshape(-1, 4)
     return SceneFrame(f"camera_{camera}", stamp, scene, array, tuple(ids), tuple(classes))

@@ -81,16 +81,8 @@ def reproduce(
 def _figures(
     name: str, recorded: Recorded, methods: dict[str, Method], class_names: Sequence[str], plots: Path
 ) -> None:
-    from lla_fusion_ros.lab.paper.figures import (
-        cloud_example,
-        clouds,
-        most_agreed,
-        most_divided,
-        sequence,
-        sequence_example,
-    )
+    from lla_fusion_ros.lab.paper.figures import draw_clouds, draw_sequence
     from lla_fusion_ros.lab.plots import entropy_histograms
-    from lla_fusion_ros.types.pmf import entropy
 
     posterior = recorded.posterior.with_temperature(1.0)
     if recorded.outside is not None:
@@ -104,13 +96,8 @@ def _figures(
         }
         entropy_histograms(entropies, plots / f"evidence-{name}-entropy.png", ("in", "out"))
         return
-    example = sequence_example(posterior, recorded.test, label=0)
-    sequence(example, class_names, plots / f"evidence-{name}-sequence.png")
-    pictures = [
-        ("the networks agree", cloud_example(posterior, recorded.test, most_agreed(recorded.test))),
-        ("the networks are divided", cloud_example(posterior, recorded.test, most_divided(recorded.test))),
-    ]
-    clouds(pictures, class_names, plots / f"evidence-{name}-cloud.png")
+    draw_sequence(posterior, recorded.test, 0, class_names, plots / f"evidence-{name}-sequence.png")
+    draw_clouds(posterior, recorded.test, class_names, plots / f"evidence-{name}-cloud.png")
 
 
 def seed_scores(recorded: Recorded, methods: dict[str, Method]) -> dict[str, dict[str, float]]:

@@ -10,10 +10,12 @@ import torch
 from lla_fusion_ros.cli.main import main
 from lla_fusion_ros.cli.tables import print_paper_tables
 from lla_fusion_ros.lab.paper import experiments
+from lla_fusion_ros.lab.paper.figures import draw_clouds, draw_sequence
 from lla_fusion_ros.lab.paper.methods import fit_methods
 from lla_fusion_ros.lab.paper.network_outputs import Images, record
 from lla_fusion_ros.lab.paper.reproduce import TABLE_1, TABLE_2, seed_scores, summary
 from lla_fusion_ros.networks import build_network
+from lla_fusion_ros.types.errors import InputError
 from support.tiny_datasets import write_mnist
 
 SMALL = replace(
@@ -119,6 +121,18 @@ def test_a_temperature_on_the_fused_pmf_lowers_its_nll_where_it_was_fitted(recor
         for key in ("fusion", "fusion_scaled")
     )
     assert scaled["nll"] <= plain["nll"] + 1e-6 and scaled["accuracy"] == plain["accuracy"]
+
+
+def test_the_figures_of_sequences_and_clouds_are_drawn_where_there_are_examples(recorded, tmp_path):
+    test, posterior = recorded.test, recorded.posterior.with_temperature(1.0)
+    logits = 1.5 * np.eye(4, dtype=np.float32)[test.labels][:, None].repeat(3, axis=1)  # right with p near .6
+    logits[np.flatnonzero(test.labels == 0)[3]] = [0, 3, 0, 0]
+    made = replace(test, logits=1.4 * logits)
+    draw_sequence(posterior, made, 0, "abcd", tmp_path / "sequence.png")
+    draw_clouds(posterior, made, "abcd", tmp_path / "clouds.png")
+    assert (tmp_path / "sequence.png").stat().st_size > 10_000 < (tmp_path / "clouds.png").stat().st_size
+    with pytest.raises(InputError, match="no 6 images of class 1 in a row"):
+        draw_sequence(posterior, made, 1, "abcd", tmp_path / "none.png")
 
 
 def test_a_missing_data_set_is_named_with_the_way_to_get_it(tmp_path, capsys):
