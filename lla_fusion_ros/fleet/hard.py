@@ -33,7 +33,8 @@ from lla_fusion_ros.warnings.result import P_VALUE_NAMES
 MOST_FRAMES = 20  # of an object, spread over its time
 UNKNOWN = "unknown"
 LIST = "hard.csv"
-_COLUMNS = ["object", "views", "fused_class", "fused_p", "entropy", *P_VALUE_NAMES]
+_ODD = 0.1  # p-values above do not speak of an unknown object or a contradiction
+_COLUMNS = ["object", "views", "fused_class", "fused_p", *P_VALUE_NAMES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,29 +64,29 @@ def file_name(text: str) -> str:
 
 def hardest(fleet: Path, count: int) -> list[Hard]:
     """The `count` hardest objects, a third for each reason as far as there are so many."""
-    kinds: dict[str, list[tuple[Any, ...]]] = {UNKNOWN: [], "contradicting": [], "unsure": []}
+    ranked: dict[str, list[tuple[float, str, Hard]]] = {UNKNOWN: [], "contradicting": [], "unsure": []}
     for record in read_records(fleet):
         rows = tables.read(fleet / BAGS_FOLDER / record["name"] / tables.OBJECTS, _COLUMNS).to_pylist()
-        for why, kept in kinds.items():
-            ranked = (
-                (_hardness(row, why), record["name"], record["path"], row["object"], row) for row in rows
-            )
-            kinds[why] = nlargest(count, [*kept, *ranked], key=lambda item: item[:4])
-    chosen: dict[tuple[str, str], Hard] = {}
-    for rank in range(count):
-        for why, items in kinds.items():
-            if rank < len(items) and len(chosen) < count:
-                _, bag, path, name, row = items[rank]
-                hard = Hard(bag, path, name, why, row["fused_class"], row["fused_p"])
-                chosen.setdefault((bag, name), hard)
+        for why, kept in ranked.items():
+            for row in rows:
+                own = row["object"], why, row["fused_class"], row["fused_p"]
+                hard = Hard(record["name"], record["path"], *own)
+                kept.append((_hardness(row, why), f"{hard.bag}/{hard.object}", hard))
+            kept[:] = nlargest(count, (item for item in kept if item[0] > 0), key=lambda item: item[:2])
+    chosen: dict[str, Hard] = {}
+    for place in range(count):
+        for kept in ranked.values():
+            if place < len(kept) and len(chosen) < count:
+                chosen.setdefault(kept[place][1], kept[place][2])
     return list(chosen.values())
 
 
 def _hardness(row: dict[str, Any], why: str) -> float:
-    familiarity, *contradictions = (row[name] for name in P_VALUE_NAMES)
-    if why == UNKNOWN:
-        return -float(familiarity)
-    return -float(min(contradictions)) if why == "contradicting" else float(row["entropy"])
+    """From 0, not hard, to 1."""
+    familiarity, *contradictions = (float(row[name]) for name in P_VALUE_NAMES)
+    if why == "unsure":
+        return 1 - float(row["fused_p"])
+    return max(_ODD - (familiarity if why == UNKNOWN else min(contradictions)), 0.0) / _ODD
 
 
 def export_hard(client: Client, fleet: Path, count: int, target: Path, cameras: Sequence[str]) -> list[str]:

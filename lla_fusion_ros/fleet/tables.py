@@ -114,11 +114,11 @@ class FrameTable:
             add[name](values.tolist())
         for row, track in enumerate(tracks):
             label = self.label(track, frame.header.stamp)
-            told = (None, None, None)
+            told: tuple[Any, ...] = None, None, None
             if label is not None and label >= 0:
                 told = self._names[label], float(result.pmf[row, label]), float(singles[row, label])
-            for name, value in zip(("truth", "truth_p", "view_truth_p"), told, strict=True):
-                self._columns[name].append(value)
+            for name, number in zip(("truth", "truth_p", "view_truth_p"), told, strict=True):
+                self._columns[name].append(number)
             self._columns["outside"].append(None if label is None else label < 0)
         if len(self._columns["bag"]) >= _ROWS:
             with writing(self._path):
