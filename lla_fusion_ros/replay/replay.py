@@ -126,16 +126,8 @@ def replay(
         networks: gives those that were loaded for an earlier bag; the replay then keeps to one core.
     """
     cameras = choose_input(wiring, options)
-    perception = make_perception(
-        bundle,
-        cameras,
-        options.stream,
-        options.fusion,
-        options.device,
-        options.precision,
-        options.wiring,
-        networks,
-    )
+    how = options.stream, options.fusion, options.device, options.precision, options.wiring
+    perception = make_perception(bundle, cameras, *how, networks)
     start = bag.summary.start + int(options.start * 1e9) if options.start else 0
     source = bag_views(bag, cameras, perception, bundle, start)
     used = "views" if isinstance(cameras[0], ViewTopics) else "images"
