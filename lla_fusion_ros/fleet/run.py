@@ -32,7 +32,8 @@ class Run:
         fused, skipped: names of the results that were made now, and of those that were there already.
         duplicates: bags with the same content as another, and that one.
         failed: bags that could not be fused, and why.
-        seconds: wall time; processes: those that fused, each of which loaded the model once.
+        seconds: wall time; cpu: of all workers; recorded: of the bags fused now.
+        processes: those that fused, each of which loaded the model once.
         memory: most bytes that one of them held.
         stopped: why not all were tried; empty where they were.
     """
@@ -42,6 +43,7 @@ class Run:
     duplicates: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
+    cpu: float = 0.0
     recorded: float = 0.0
     processes: int = 0
     memory: int = 0
@@ -120,7 +122,7 @@ def _fuse_all(
         client.submit(fuse, plan, bag, pure=False, retries=_RETRIES, priority=-rank): bag
         for rank, bag in enumerate(todo)
     }
-    costs: dict[int | str, dict[str, Any]] = {}
+    processes: set[str] = set()
     tell("fusing bags", 0, len(todo), len(run.failed))
     try:
         for done, future in enumerate(as_completed(futures), start=1):
@@ -132,8 +134,10 @@ def _fuse_all(
             else:
                 run.fused.append(record["name"])
                 run.recorded += record["recorded"]
-                costs[record["cost"]["process"]] = record["cost"]
-                run.memory = max(run.memory, record["cost"]["memory"])
+                cost = record["cost"]
+                processes.add(cost["process"])
+                run.cpu += cost["cpu"]
+                run.memory = max(run.memory, cost["memory"])
                 fleet.forget(bag.path, but=record["name"])
             tell("fusing bags", done, len(todo), len(run.failed))
             future.release()
@@ -141,7 +145,7 @@ def _fuse_all(
         run.stopped = f"the disk is full: {error}"
     finally:
         client.cancel(list(futures))
-        run.processes = len(costs)
+        run.processes = len(processes)
 
 
 def _result(future: Future) -> dict[str, Any]:

@@ -7,6 +7,8 @@ import json
 import os
 import resource
 import shutil
+import socket
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,11 +57,12 @@ def fuse(plan: Plan, bag: Look) -> dict[str, Any]:
     """
     _check_version(plan)
     with _one_at_a_time:
+        began = time.process_time()
         folder = plan.out / BAGS_FOLDER / bag.name
         part = plan.out / PARTS_FOLDER / f"{bag.name}.{uuid.uuid4().hex[:8]}"
         try:
             with _removed(part), _room():
-                record = _fuse_into(part, plan, bag)
+                record = _fuse_into(part, plan, bag, began)
                 _put(part, folder, plan, bag)
             return record
         except DiskFullError:
@@ -68,7 +71,7 @@ def fuse(plan: Plan, bag: Look) -> dict[str, Any]:
             return {"error": _reason(error)}
 
 
-def _fuse_into(part: Path, plan: Plan, bag: Look) -> dict[str, Any]:
+def _fuse_into(part: Path, plan: Plan, bag: Look, began: float) -> dict[str, Any]:
     from lla_fusion_ros.fleet import tables
     from lla_fusion_ros.fleet.objects import ObjectTable
     from lla_fusion_ros.replay.output_folder import replay_to_folder
@@ -95,6 +98,13 @@ def _fuse_into(part: Path, plan: Plan, bag: Look) -> dict[str, Any]:
     rows = objects.rows(objects.write_pictures(part / PICTURES))
     tables.write_table(part / tables.OBJECTS, tables.OBJECT_COLUMNS, rows)
     record = _record(plan, bag, outcome, rows)
+    record["cost"] = {
+        "seconds": outcome.result.seconds,
+        "cpu": time.process_time()
+        - began,  # of all threads; the first bag also loads the model
+        "process": f"{socket.gethostname()}:{os.getpid()}",
+        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    }
     if truth is not None:
         record["bins"] = objects.bins.tolist()
     (part / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf8")
@@ -102,7 +112,7 @@ def _fuse_into(part: Path, plan: Plan, bag: Look) -> dict[str, Any]:
 
 
 def _record(plan: Plan, bag: Look, outcome: Outcome, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the summary needs of a bag; `cost` is all that depends on the machine."""
+    """What the summary needs of a bag."""
     result = outcome.result
     return {
         "format": FORMAT,
@@ -126,11 +136,6 @@ def _record(plan: Plan, bag: Look, outcome: Outcome, rows: list[dict[str, Any]])
         "notes": list(outcome.notes),
         "scores": None if outcome.scores is None else outcome.scores.as_dict(),
         "files": sorted(file.name for file in outcome.files),
-        "cost": {
-            "seconds": result.seconds,
-            "process": os.getpid(),
-            "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        },
     }
 
 

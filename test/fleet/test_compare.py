@@ -113,7 +113,7 @@ def test_hard_objects_become_a_data_set_of_folders(undisturbed, model, recording
     rows = list(csv.DictReader((hard / "hard.csv").open()))
     assert len(rows) == 9 and {row["why"] for row in rows} >= {"unknown", "unsure"}
     tracks = load_folders(hard)
-    assert {track.name for track in tracks.tracks} == {f"{row['folder']}/{row['track']}" for row in rows}
+    assert {track.id for track in tracks.tracks} == {f"{row['folder']}/{row['track']}" for row in rows}
     assert "unknown" in tracks.class_names and all(len(track.frames) >= 8 for track in tracks.tracks)
     assert tracks.tracks[0].frames[0].image.shape[:2] == (16, 16)  # the box, as it is
     assert main(replay) == 1 and "name a new folder" in capsys.readouterr().err
