@@ -67,7 +67,7 @@ def test_the_summary_adds_up_and_a_second_run_does_nothing(undisturbed, model, r
     assert sum(summary["classes"].values()) == 3 * BAGS and set(summary["cameras"]) == {"left", "right"}
     page = (undisturbed / "summary.html").read_text()
     assert "6 bags" in page and page.count("<img") == 3 * BAGS and "report.html" in page
-    run = json.loads((undisturbed / "run.json").read_text())
+    run = json.loads((undisturbed.parent / "run.json").read_text())
     assert len(run["fused"]) == BAGS and run["processes"] == 2
     before = {path: path.stat().st_mtime_ns for path in undisturbed.glob("bags/**/*")}
     again = command(model, recordings, undisturbed, "--cluster", cluster.address)
