@@ -14,6 +14,8 @@ VERSION = re.search(r'__version__ = "(.+?)"', Path(NAME, "__init__.py").read_tex
 BAGS = ["rich>=11", "rosbags>=0.11"]  # info, replay, make-bag, demo, bag_player
 FLEET = ["dask>=2024.1", "distributed>=2024.1", "pyarrow>=14"]  # replay of many bags, compare
 LAB = ["matplotlib>=3.5", "rich>=11"]  # train, evaluate, reproduce
+ONNX = ["onnxruntime>=1.16"]  # a vehicle whose bundle holds ONNX graphs
+ONNX_TOOLS = [*ONNX, *LAB, "onnx>=1.15"]  # import, export
 # `ros2 run lla_fusion_ros <name>`; a function of this name in lla_fusion_ros/ros/executables.py.
 EXECUTABLES = ["bag_player", "class_fusion", "crop_classifier", "perception"]
 # colcon puts executables into lib/<package>, on nobody's PATH; pip puts lla-fusion into bin by itself.
@@ -51,10 +53,12 @@ setup(
         "bags": BAGS,
         "fleet": [*BAGS, *FLEET],
         "lab": LAB,
+        "onnx": ONNX,
+        "import": ONNX_TOOLS,
         "test": [
             *BAGS,
             *FLEET,
-            *LAB,
+            *ONNX_TOOLS,
             "colcon-package-selection",
             "colcon-ros",
             "colcon-test-result",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lla_fusion_ros.cli.options import STDOUT, write_json
-from lla_fusion_ros.cli.words import check_folder, printable
+from lla_fusion_ros.cli.words import check_folder, printable, words
 from lla_fusion_ros.types.errors import InputError
 
 if TYPE_CHECKING:
@@ -76,7 +76,16 @@ def run_fleet_replay(
     wanted = replace(wanted, truth=None, tracks=False)
     about = plan_document(bundle, options, wanted, truths is not None)
     source = Path(bundle.source).absolute()
-    plan = Plan(out.absolute(), source, bundle.hash, options, wanted, plan_hash(about), truths)
+    plan = Plan(
+        out.absolute(),
+        source,
+        bundle.hash,
+        options,
+        wanted,
+        plan_hash(about),
+        truths,
+        tuple(words(args.plugins)),
+    )
     workers = min(args.workers or default_workers(), max(len(bags), 1))
     with (
         Fleet(plan, about, args.overwrite) as fleet,
@@ -97,21 +106,21 @@ def run_fleet_replay(
     return 130 if run.interrupted else int(bool(run.failed or run.stopped))
 
 
-def default_out(words: Sequence[str], beside: Any) -> Path:
+def default_out(bags: Sequence[str], beside: Any) -> Path:
     """NAME_fused beside a single folder or list, else fleet_fused here."""
-    return beside(Path(words[0])) if len(words) == 1 and os.path.exists(words[0]) else Path("fleet_fused")
+    return beside(Path(bags[0])) if len(bags) == 1 and os.path.exists(bags[0]) else Path("fleet_fused")
 
 
-def _hard(words: Sequence[str] | None) -> tuple[int, Path] | None:
-    if not words:
+def _hard(given: Sequence[str] | None) -> tuple[int, Path] | None:
+    if not given:
         return None
-    if not words[0].isdecimal() or int(words[0]) < 1:
-        raise InputError(f"--export-hard {words[0]!r}: expected how many objects, and a folder")
-    target = Path(words[1])
+    if not given[0].isdecimal() or int(given[0]) < 1:
+        raise InputError(f"--export-hard {given[0]!r}: expected how many objects, and a folder")
+    target = Path(given[1])
     check_folder("--export-hard", target)
     if target.exists() and any(target.iterdir()):
         raise InputError(f"--export-hard: '{target}' is not empty; name a new folder")
-    return int(words[0]), target
+    return int(given[0]), target
 
 
 def _write_run(out: Path, run: Run) -> None:

@@ -28,12 +28,19 @@ from lla_fusion_ros.images.crops import Pixels
 from lla_fusion_ros.messages.images import parse_compressed_image, parse_image
 from lla_fusion_ros.replay.sinks import cell, writing
 from lla_fusion_ros.types.errors import InputError, LlaFusionError
-from lla_fusion_ros.warnings.result import P_VALUE_NAMES
+from lla_fusion_ros.warnings.result import (
+    CAMERA_DISAGREEMENT,
+    IDENTITY_SWITCH,
+    OUT_OF_DISTRIBUTION,
+    P_VALUE_NAMES,
+    REASONS,
+)
 
 MOST_FRAMES = 20  # of an object, spread over its time
 UNKNOWN = "unknown"
 LIST = "hard.csv"
 _ODD = 0.1  # p-values above do not speak of an unknown object or a contradiction
+_REASONS = {UNKNOWN: (OUT_OF_DISTRIBUTION,), "contradicting": (IDENTITY_SWITCH, CAMERA_DISAGREEMENT)}
 _COLUMNS = ["object", "views", "fused_class", "fused_p", *P_VALUE_NAMES]
 
 
@@ -83,10 +90,10 @@ def hardest(fleet: Path, count: int) -> list[Hard]:
 
 def _hardness(row: dict[str, Any], why: str) -> float:
     """From 0, not hard, to 1."""
-    familiarity, *contradictions = (float(row[name]) for name in P_VALUE_NAMES)
     if why == "unsure":
         return 1 - float(row["fused_p"])
-    return max(_ODD - (familiarity if why == UNKNOWN else min(contradictions)), 0.0) / _ODD
+    least = min(float(row[P_VALUE_NAMES[REASONS.index(reason)]]) for reason in _REASONS[why])
+    return max(_ODD - least, 0.0) / _ODD
 
 
 def export_hard(client: Client, fleet: Path, count: int, target: Path, cameras: Sequence[str]) -> list[str]:

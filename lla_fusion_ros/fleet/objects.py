@@ -18,11 +18,12 @@ from lla_fusion_ros.report.truth import OUTSIDE, Truth
 from lla_fusion_ros.stream.frame_messages import view_pmf
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.types.metrics import ECE_BINS, LOWEST_PROBABILITY
-from lla_fusion_ros.warnings.result import P_VALUE_NAMES
+from lla_fusion_ros.warnings.result import CANNOT_TELL, P_VALUE_NAMES, REASONS
 
 MOST_PICTURES = 8  # of a bag
 _MOST_KEPT = 64  # pictures in memory: of objects that may still turn out to be the oddest
 _SIDE, _MARGIN, _QUALITY = 112, 0.15, 82
+_ODD = [index for index, reason in enumerate(REASONS) if reason != CANNOT_TELL]
 _LARGER = 1.3  # times the side of the box in the picture at hand, for another one
 
 
@@ -51,8 +52,12 @@ class _Object:
 
     @property
     def oddness(self) -> float:
-        """From 0 to 1: one minus the least p-value; an object that was warned of is odder than all others."""
-        return float(1 - self.p_values.min()) / 2 + (0.5 if self.reasons else 0.0)
+        """From 0 to 1: one minus the least p-value; an object that was warned of is odder than all others.
+
+        Bad pictures alone do not make an object odd.
+        """
+        warned = any(reason != CANNOT_TELL for reason in self.reasons)
+        return float(1 - self.p_values[_ODD].min()) / 2 + (0.5 if warned else 0.0)
 
 
 @dataclass(slots=True)

@@ -31,6 +31,7 @@ class Plan:
         run: hash of all that decides on results besides the bag.
         bundle_hash: the file at `bundle` must have it.
         truths: folder of NAME.truth.json files.
+        plugins: modules that workers import before they load the model.
     """
 
     out: Path
@@ -40,6 +41,7 @@ class Plan:
     wanted: Wanted
     run: str
     truths: Path | None = None
+    plugins: tuple[str, ...] = ()
     version: str = __version__
 
 

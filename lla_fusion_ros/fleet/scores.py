@@ -10,13 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lla_fusion_ros.types.metrics import Reliability, ece_of
+from lla_fusion_ros.warnings.result import OUT_OF_DISTRIBUTION
 
 # Name and what it says; those about the truth are over objects whose truth is told.
 METRICS = {
     "accuracy": "share of views of known objects whose fused class is right",
     "nll": "mean negative log-likelihood of the truth over these views, in nats",
     "last_accuracy": "share of known objects whose last class is right",
-    "missed": "share of unknown objects that were not warned of",
+    "missed": "share of unknown objects that were not called out of distribution",
     "false_alarms": "share of known objects with one id that were warned of",
     "warned": "share of all objects that were warned of",
     "changes": "class changes per object",
@@ -33,13 +34,14 @@ def contributions(objects: pa.Table) -> np.ndarray:
     outside = objects["outside"].fill_null(False).to_numpy()
     switched = objects["switched"].fill_null(False).to_numpy()
     warned = pc.list_value_length(objects["reasons"]).to_numpy() > 0
+    found = np.array([OUT_OF_DISTRIBUTION in reasons for reasons in objects["reasons"].to_pylist()], bool)
     inside = told & ~outside & ~switched
     every = np.ones(len(objects))
     pairs = {
         "accuracy": (_numbers(objects, "accuracy") * views, views),
         "nll": (_numbers(objects, "nll") * views, views),
         "last_accuracy": (objects["right"].fill_null(False).to_numpy() & known, known),
-        "missed": (outside & ~warned, outside),
+        "missed": (outside & ~found, outside),
         "false_alarms": (inside & warned, inside),
         "warned": (warned, every),
         "changes": (_numbers(objects, "changes"), every),

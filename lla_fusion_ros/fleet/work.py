@@ -74,11 +74,14 @@ def fuse(plan: Plan, bag: Look) -> dict[str, Any]:
 def _fuse_into(part: Path, plan: Plan, bag: Look, began: float) -> dict[str, Any]:
     from lla_fusion_ros.fleet import tables
     from lla_fusion_ros.fleet.objects import ObjectTable
+    from lla_fusion_ros.networks.plugins import import_plugins
     from lla_fusion_ros.replay.output_folder import replay_to_folder
     from lla_fusion_ros.report.truth import read_truth
 
+    import_plugins(plan.plugins)
     model = plan.bundle, plan.bundle_hash
     bundle = _bundle(*model)
+    how = plan.options
     truth_file = _truth_of(plan, bag.path)
     truth = None if truth_file is None else read_truth(truth_file)
     part.mkdir(parents=True)
@@ -91,7 +94,7 @@ def _fuse_into(part: Path, plan: Plan, bag: Look, began: float) -> dict[str, Any
             plan.options,
             replace(plan.wanted, truth=truth_file),
             sinks=(frames, objects),
-            networks=lambda: _networks(*model, plan.options.device, plan.options.precision),
+            networks=lambda: _networks(*model, how.device, how.precision, how.engine),
         )
     if outcome.result.interrupted:
         raise RuntimeError("interrupted")
@@ -100,8 +103,7 @@ def _fuse_into(part: Path, plan: Plan, bag: Look, began: float) -> dict[str, Any
     record = _record(plan, bag, outcome, rows)
     record["cost"] = {
         "seconds": outcome.result.seconds,
-        "cpu": time.process_time()
-        - began,  # of all threads; the first bag also loads the model
+        "cpu": time.process_time() - began,  # of all threads; the first bag also loads the model
         "process": f"{socket.gethostname()}:{os.getpid()}",
         "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }
@@ -157,14 +159,14 @@ def _bundle(path: Path, digest: str) -> Bundle:
 
 
 @lru_cache(maxsize=1)
-def _networks(path: Path, digest: str, device: str, precision: str) -> Classifier:
+def _networks(path: Path, digest: str, device: str, precision: str, engine: str) -> Classifier:
     """Ready to run."""
     import cv2
 
     from lla_fusion_ros.replay.sources import load_networks
 
     cv2.setNumThreads(1)
-    return load_networks(_bundle(path, digest), device, precision)
+    return load_networks(_bundle(path, digest), device, precision, engine)
 
 
 def _put(part: Path, folder: Path, plan: Plan, bag: Look) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from lla_fusion_ros.images.quality import crop_quality
 from lla_fusion_ros.networks.heads import Head
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import ENGINES, PRECISIONS
@@ -99,14 +100,13 @@ class Classifier:
                 threads,
             )
         else:
-            from lla_fusion_ros.networks.onnx_engine import OnnxEngine
+            from lla_fusion_ros.networks.onnx_engine import OnnxEngine, Trunks
 
             chosen = _stored_precision(bundle, precision)
             heads = bundle.heads()
             heads = heads if networks is None else [heads[index] for index in networks]
-            self._engine = OnnxEngine(
-                bundle.graphs(chosen), heads, self._size, chosen, device, providers, threads or 0
-            )
+            trunks = Trunks(bundle.graphs(chosen), self._size, device, providers, threads or 0)
+            self._engine = OnnxEngine(trunks, heads, self._size, chosen)
         self.engine, self.device = self._engine.name, self._engine.device
         self.precision, self.notes = self._engine.precision, self._engine.notes
         self.at_once = self._engine.at_once
@@ -130,7 +130,7 @@ class Classifier:
             starts = range(0, len(crops), self.at_once)
             parts = [self._engine(crops[start : start + self.at_once]) for start in starts]
             both = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return Views(both[..., : self.classes], both[..., self.classes :])
+        return Views(both[..., : self.classes], both[..., self.classes :], crop_quality(crops))
 
     def warm_up(self, crops: int = 1) -> None:
         """Run on empty crops, so that the first frames do not pay for allocation and kernel choice."""

@@ -38,7 +38,7 @@ class ReplayOptions:
     Attributes:
         use: what to fuse: the bag's images, its recorded views, or whichever it has (images first).
         start: seconds to skip at the beginning.
-        device, precision: where and how the networks run.
+        device, precision, engine: where and how the networks run.
         wiring: by camera, where it is not the default; the type of its detections is the recorded one.
     """
 
@@ -49,6 +49,7 @@ class ReplayOptions:
     device: str = "auto"
     precision: str = "auto"
     wiring: dict[str, CameraWiring] = field(default_factory=dict)
+    engine: str = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,7 @@ def replay(
     """
     cameras = choose_input(wiring, options)
     how = options.stream, options.fusion, options.device, options.precision, options.wiring
-    perception = make_perception(bundle, cameras, *how, networks)
+    perception = make_perception(bundle, cameras, *how, options.engine, networks)
     start = bag.summary.start + int(options.start * 1e9) if options.start else 0
     source = bag_views(bag, cameras, perception, bundle, start)
     used = "views" if isinstance(cameras[0], ViewTopics) else "images"

@@ -33,6 +33,7 @@ def make_perception(
     device: str = "auto",
     precision: str = "auto",
     wiring: Mapping[str, CameraWiring] | None = None,
+    engine: str = "auto",
     networks: Callable[[], Classifier] | None = None,
 ) -> Perception:
     """For these cameras of a bag; the networks are loaded only where images have to be classified."""
@@ -40,7 +41,7 @@ def make_perception(
     stream = replace(stream, queue_depth=_ROOM)
     if isinstance(cameras[0], ViewTopics):
         return Perception(bundle, None, names, stream, fusion)
-    classifier = load_networks(bundle, device, precision) if networks is None else networks()
+    classifier = load_networks(bundle, device, precision, engine) if networks is None else networks()
     own_core = networks is not None or not classifier.on_cpu
     workers = 1 if own_core else len(os.sched_getaffinity(0))
     own = {
@@ -51,11 +52,11 @@ def make_perception(
     return Perception(bundle, classifier, names, stream, fusion, own, workers=workers)
 
 
-def load_networks(bundle: Bundle, device: str, precision: str) -> Classifier:
+def load_networks(bundle: Bundle, device: str, precision: str, engine: str) -> Classifier:
     """Ready to run, each call on one thread."""
     from lla_fusion_ros.networks.classifier import Classifier
 
-    classifier = Classifier(bundle, device, precision, threads=1)
+    classifier = Classifier(bundle, device, precision, engine=engine, threads=1)
     classifier.warm_up()
     return classifier
 

@@ -7,6 +7,7 @@ rows that a frame touches and puts them back after the update.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
@@ -15,6 +16,10 @@ import numpy as np
 from lla_fusion_ros.types.errors import InputError
 
 State = TypeVar("State")
+# Further rows of some tracks: places among the tracks, and one row of the state for each.
+Others = Sequence[tuple[np.ndarray, np.ndarray]]
+# What is measured of a crop, whatever it shows; see `images.quality`.
+QUALITIES = ("brightness", "contrast", "sharpness", "grain", "colour", "colour_sharpness", "clipped", "black")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +29,12 @@ class Views:
     Attributes:
         logits: g = W phi before the softmax.                        [tracks, networks, classes]
         features: last hidden layer with a 1 appended for the bias.  [tracks, networks, features]
+        quality: of the crops (`images.quality`), where they are known.       [tracks, qualities]
     """
 
     logits: np.ndarray
     features: np.ndarray
+    quality: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.logits)
@@ -42,7 +49,9 @@ class Views:
 
     def take(self, rows: np.ndarray | slice) -> Views:
         """The views of some of the tracks."""
-        return Views(self.logits[rows], self.features[rows])
+        return Views(
+            self.logits[rows], self.features[rows], None if self.quality is None else self.quality[rows]
+        )
 
     def check(self, networks: int, classes: int, features: int) -> None:
         """Refuse views that do not fit the ensemble or are not finite; the message names the cause."""
@@ -53,6 +62,12 @@ class Views:
                 )
             if not np.isfinite(array).all():
                 raise InputError(f"views.{name} contains NaN or infinity")
+        if self.quality is not None and not (
+            self.quality.shape == (len(self), len(QUALITIES)) and np.isfinite(self.quality).all()
+        ):
+            raise InputError(
+                f"views.quality has shape {self.quality.shape}, expected [tracks, {len(QUALITIES)}] finite"
+            )
         if len(self.logits) != len(self.features):
             raise InputError(
                 f"views has {len(self.logits)} rows of logits but {len(self.features)} of features"
@@ -77,6 +92,14 @@ def put_rows(state: State, rows: np.ndarray | slice, part: State) -> None:
     """Write `part` over the given rows of a state that a track store owns (in place)."""
     for array, new in zip(_arrays(state), _arrays(part), strict=True):
         array[rows] = new
+
+
+def joined_rows(state: State, rows: np.ndarray, others: Others) -> State:
+    """The state of some tracks with those of other rows added: sums of tracks that are one object."""
+    whole = take_rows(state, rows)
+    for places, more in others:
+        put_rows(whole, places, add(take_rows(whole, places), take_rows(state, more)))
+    return whole
 
 
 def grown(state: State, empty: State) -> State:

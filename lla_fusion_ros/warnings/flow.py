@@ -10,18 +10,20 @@ import numpy as np
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured, zero_views
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.settings import FusionSettings
-from lla_fusion_ros.types.views import add, grown, put_rows, state_bytes, take_rows
+from lla_fusion_ros.types.views import Others, add, grown, joined_rows, put_rows, state_bytes, take_rows
 from lla_fusion_ros.warnings.contradiction import all_cameras_show, evidence, switch_statistic
 from lla_fusion_ros.warnings.model import RATES, WarningModel
 from lla_fusion_ros.warnings.result import (
     CAMERA_DISAGREEMENT,
+    CANNOT_TELL,
     IDENTITY_SWITCH,
+    OUT_OF_DISTRIBUTION,
     REASONS,
     Decision,
     Level,
     Scores,
 )
-from lla_fusion_ros.warnings.scores import contradiction_p_values, known_scores, weak_posterior
+from lla_fusion_ros.warnings.scores import known_scores, recent_p_values, weak_posterior
 from lla_fusion_ros.warnings.state import Known, RecentViews, Standing, Sums
 
 HYSTERESIS = 2.0  # a warning ends when the p-value is this many times the rate at which it began
@@ -29,6 +31,7 @@ ERROR_FACTOR = 0.1  # ten times rarer than a warning is an error
 LIFE = 30  # views of the tracks that thresholds are measured on
 RAREST = 1.001 * RATES[-1]  # no p-value is smaller than the last rate of an AlarmTable
 HOLD = 5  # views for which an identity switch stays visible
+UNKNOWN, UNREADABLE = REASONS.index(OUT_OF_DISTRIBUTION), REASONS.index(CANNOT_TELL)
 SWITCH, DISAGREEMENT = REASONS.index(IDENTITY_SWITCH), REASONS.index(CAMERA_DISAGREEMENT)
 
 
@@ -82,28 +85,33 @@ class TrackWarnings:
         stamp: int,
         count: np.ndarray,
         settings: FusionSettings,
+        lead: np.ndarray | None = None,
+        others: Others = (),
     ) -> tuple[Scores, Decision]:
         """Take in one view of each row.
 
         A track that is to begin again has done so here when this returns, with its newest view.
-        camera, stamp: of all views; count [rows]: views fused so far, this one included
+        camera, stamp: of all views; count [rows]: views fused so far, this one included; lead [rows]: the row
+        that speaks for the object, others: rows of further tracks that are the same object
         """
+        lead = rows if lead is None else lead
         if self._model is None or not settings.warnings:
             scores = Scores.ordinary(len(rows))
         else:
             self._add(rows, views, camera, stamp)
-            scores = self._scores(self._model, rows)
+            scores = self._scores(self._model, rows, lead, others)
         decision, standing = decide(
             scores.p_values,
             count,
-            take_rows(self._standing, rows),
+            take_rows(self._standing, lead),
             settings,
-            lambda i: self._all_cameras_show(rows[i]),
+            lambda i: self._all_cameras_show(take_rows(self._joined_recent(rows, others), np.array([i]))),
         )
-        put_rows(self._standing, rows, standing)
+        put_rows(self._standing, lead, standing)
         if decision.restart.any():
             again = rows[decision.restart]
-            self._forget_views(again)
+            members = [more[decision.restart[places]] for places, more in others]
+            self._forget_views(np.concatenate([again, lead[decision.restart], *members]))
             self._add(again, measured(views.take(decision.restart), self._posterior), camera, stamp)
         return scores, decision
 
@@ -112,23 +120,35 @@ class TrackWarnings:
         put_rows(self._sums, rows, add(take_rows(self._sums, rows), Sums.of(views)))
         projected = self._model.space.project(views.bounded_features)
         recent = take_rows(self._recent, rows)
-        put_rows(self._recent, rows, recent.pushed(evidence(views.mean_pmf), projected, camera, stamp))
+        murk = self._model.murk(views)
+        put_rows(self._recent, rows, recent.pushed(evidence(views.mean_pmf), projected, camera, stamp, murk))
 
-    def _scores(self, model: WarningModel, rows: np.ndarray) -> Scores:
-        views = self._recent.count[rows]
-        due = rows[due_for_scores(views, self._known.views[rows])]
-        if len(due):
-            sums = take_rows(self._sums, due)
-            put_rows(self._known, due, Known(self._recent.count[due], *known_scores(model, self._weak, sums)))
-        known = take_rows(self._known, rows)
-        contradiction = contradiction_p_values(model, take_rows(self._recent, rows))
-        p_values = np.column_stack([known.p_known, *contradiction])
+    def hand_over(self, rows: np.ndarray) -> np.ndarray:
+        """Others speak for these tracks from now on; which of them were warned of.  [rows] bool"""
+        warned = self._standing.warned[rows].any(axis=1)
+        if warned.any():
+            put_rows(self._standing, rows, Standing.nothing(len(rows)))
+        return warned
+
+    def _scores(self, model: WarningModel, rows: np.ndarray, lead: np.ndarray, others: Others) -> Scores:
+        recent = self._joined_recent(rows, others)
+        due = due_for_scores(recent.count, self._known.views[lead])
+        if due.any():
+            sums = take_rows(joined_rows(self._sums, rows, others), due)
+            put_rows(self._known, lead[due], Known(recent.count[due], *known_scores(model, self._weak, sums)))
+        known = take_rows(self._known, lead)
+        p_values = np.column_stack([known.p_known, *recent_p_values(model, recent)])
         return Scores(known.mutual_information, known.ood_score, p_values)
 
-    def _all_cameras_show(self, row: int) -> bool:
-        """Whether the strongest change of a track is one that all its cameras show."""
+    def _joined_recent(self, rows: np.ndarray, others: Others) -> RecentViews:
+        whole = take_rows(self._recent, rows)
+        for places, more in others:
+            put_rows(whole, places, take_rows(whole, places).merged(take_rows(self._recent, more)))
+        return whole
+
+    def _all_cameras_show(self, recent: RecentViews) -> bool:
+        """Whether the strongest change of an object is one that all its cameras show."""
         assert self._model is not None
-        recent = take_rows(self._recent, np.array([row]))
         window = recent.evidence, recent.features, recent.count
         _, split = switch_statistic(*window, self._model.feature_weight)
         there = recent.present[0]
@@ -166,7 +186,8 @@ def due_for_scores(views: np.ndarray, scored: np.ndarray) -> np.ndarray:
 
 def rates(settings: FusionSettings) -> dict[str, float]:
     """The false-alarm rate of each reason, in the order of REASONS."""
-    numbers = settings.ood_false_alarm, settings.switch_false_alarm, settings.disagreement_false_alarm
+    unknown = settings.ood_false_alarm  # an unknown object and a bad picture are asked for at one rate
+    numbers = unknown, settings.switch_false_alarm, settings.disagreement_false_alarm, unknown
     return {reason: float(rate) for reason, rate in zip(REASONS, numbers, strict=True)}
 
 
@@ -210,18 +231,24 @@ def raised_reasons(
 
     The tests of the last few views get a new chance to err with every view: a track longer than LIFE is held
     to a rate that is as much smaller, so that the rate remains one per track. The out-of-distribution score
-    settles instead of trying again.
+    settles instead of trying again, and the clearest picture only gets clearer. What nobody can read is not
+    called unknown.
     p_values [t, reasons], views [t] fused so far, warned [t, reasons] with the last view -> [t, reasons]
     """
     limit = np.where(warned, HYSTERESIS, 1.0) * list(rates(settings).values())
-    limit[:, 1:] *= np.minimum(1.0, LIFE / np.maximum(views, 1))[:, None]
+    limit[:, [SWITCH, DISAGREEMENT]] *= np.minimum(1.0, LIFE / np.maximum(views, 1))[:, None]
     raised = p_values <= np.maximum(limit, RAREST)
-    raised[:, 0] &= views >= settings.min_views
+    raised[:, [UNKNOWN, UNREADABLE]] &= (views >= settings.min_views)[:, None]
+    raised[:, UNKNOWN] &= ~raised[:, UNREADABLE]
     return raised
 
 
 def levels(raised: np.ndarray, p_values: np.ndarray, settings: FusionSettings) -> np.ndarray:
-    """OK, WARN, or ERROR: a switch, or ten times rarer than its rate.  2 x [t, reasons] -> [t] int"""
+    """OK, WARN, or ERROR: a switch, or ten times rarer than its rate; a bad picture is never an error.
+
+    2 x [t, reasons] -> [t] int
+    """
     grave = raised & (p_values <= ERROR_FACTOR * np.array(list(rates(settings).values())))
     grave[:, SWITCH] = raised[:, SWITCH]
+    grave[:, UNREADABLE] = False
     return np.where(grave.any(axis=1), Level.ERROR, np.where(raised.any(axis=1), Level.WARN, Level.OK))
