@@ -67,9 +67,7 @@ def run_fleet_replay(
         raise InputError(f"--workers {args.workers}: there must be at least one")
     hard = _hard(args.export_hard)
     if args.truth is not None and not args.truth.is_dir():
-        raise InputError(
-            f"--truth '{args.truth}': for many bags, give the folder of their NAME.truth.json files"
-        )
+        raise InputError(f"--truth '{args.truth}': for many bags, give the folder of NAME.truth.json files")
     bundle.fuser(options.fusion.fuser or None, options.fusion.window)  # refused before any process starts
     bags = find_bags(args.bag)
     truths = None if args.truth is None else args.truth.absolute()

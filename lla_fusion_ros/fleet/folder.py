@@ -12,7 +12,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -121,10 +121,10 @@ class Fleet:
         record = self._records.get(bag.digest)
         return str(record["name"]) if record is not None and is_done(record, plan, bag) else ""
 
-    def forget(self, path: Path, but: str = "") -> None:
-        """Remove results of what this bag was before it changed."""
+    def forget(self, path: Path, keep: Collection[str] = ()) -> None:
+        """Remove results of what this bag was before it changed, unless a bag of this digest is still there."""
         for digest, record in list(self._records.items()):
-            if record["path"] == str(path) and record["name"] != but:
+            if record["path"] == str(path) and digest not in keep:
                 shutil.rmtree(self.folder / BAGS_FOLDER / record["name"], ignore_errors=True)
                 del self._records[digest]
 

@@ -101,7 +101,10 @@ def _todo(
         tell("looking at bags", done, len(bags), 0)
     todo: dict[str, Look] = {}
     first: dict[str, Path] = {}
-    for seen in client.gather(futures):
+    looks: list[Look] = client.gather(futures)
+    there = {seen.digest for seen in looks}
+    for seen in looks:
+        fleet.forget(seen.path, keep=there)
         if seen.error:
             run.failed[str(seen.path)] = seen.error
         elif seen.digest in first:
@@ -138,7 +141,6 @@ def _fuse_all(
                 processes.add(cost["process"])
                 run.cpu += cost["cpu"]
                 run.memory = max(run.memory, cost["memory"])
-                fleet.forget(bag.path, but=record["name"])
             tell("fusing bags", done, len(todo), len(run.failed))
             future.release()
     except DiskFullError as error:

@@ -134,9 +134,7 @@ def test_a_bag_that_changed_is_fused_again_and_its_old_results_go(model, recordi
         file.write_bytes((bags / "drive1" / file.name.replace("drive0", "drive1")).read_bytes())
     (bags / "drive5.truth.json").unlink()
     done = command(model, bags, out, "--cluster", cluster.address)
-    assert "1 bags fused" in done.stdout, (
-        done.stderr
-    )  # without its truth; drive0 now has the content of drive1
+    assert "1 bags fused" in done.stdout, done.stderr  # without its truth; drive0 is now the same as drive1
     records = read_records(out)
     assert len(records) == BAGS - 1 and [r["truth_digest"] for r in records if "drive5" in r["name"]] == [""]
 
