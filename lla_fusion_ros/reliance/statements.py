@@ -1,7 +1,7 @@
 """Sets of classes that hold the true one, and upper bounds of the error, as calibrated on whole objects.
 
-*Set.* For at least a share `coverage` of objects like the calibration's, the set holds the true class in every
-frame of the track that has so many views (one promise for each group of GROUPS). It is split conformal
+*Set.* For at least a share `coverage` of objects like the calibration's, the set holds the true class in
+every frame of the track that has so many views (one promise for each group of GROUPS). It is conformal
 prediction with one score per object: the largest -ln p(true class) over its frames.
 *Bound.* The probability that the first class is wrong is at most this, at confidence CONFIDENCE: the
 Clopper-Pearson limit of the error share of calibration objects that the fuser was as sure of.
