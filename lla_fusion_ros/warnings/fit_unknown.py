@@ -91,8 +91,8 @@ def score_rows(
                     means = take_rows(sums, chosen * len(lengths) + place).means()
                     values, _ = score_table(space, weak, means)
                     found.append((values, means.quality, chunk[chosen], np.full(len(chosen), length)))
-    values, quality, track, length = (np.concatenate(column) for column in zip(*found, strict=True))
-    return ScoreRows(values, quality, track, length, tracks.regime[track], tracks.source[track])
+    scored, pictures, track, seen = (np.concatenate(column) for column in zip(*found, strict=True))
+    return ScoreRows(scored, pictures, track, seen, tracks.regime[track], tracks.source[track])
 
 
 def fit_unknown(
