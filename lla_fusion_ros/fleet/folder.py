@@ -122,7 +122,7 @@ class Fleet:
         return str(record["name"]) if record is not None and is_done(record, plan, bag) else ""
 
     def forget(self, path: Path, keep: Collection[str] = ()) -> None:
-        """Remove results of what this bag was before it changed, unless a bag of this digest is still there."""
+        """Remove results of what this bag was before it changed; those of the digests in `keep` stay."""
         for digest, record in list(self._records.items()):
             if record["path"] == str(path) and digest not in keep:
                 shutil.rmtree(self.folder / BAGS_FOLDER / record["name"], ignore_errors=True)
