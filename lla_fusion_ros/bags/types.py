@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 
@@ -62,13 +62,14 @@ def merge(parts: list[Summary]) -> Summary:
     topics: dict[tuple[str, str], Topic] = {}
     for part in parts:
         for topic in part.topics:
-            known = topics.get((topic.name, topic.type))
-            count = topic.count + (known.count if known else 0)
-            definition = (known.definition if known else "") or topic.definition
-            latched = topic.latched or bool(known and known.latched)
-            reliable = topic.reliable and (known is None or known.reliable)
-            topics[topic.name, topic.type] = Topic(
-                topic.name, topic.type, count, definition, latched, reliable
+            key = topic.name, topic.type
+            known = topics.get(key, replace(topic, count=0))
+            topics[key] = replace(
+                known,
+                count=known.count + topic.count,
+                definition=known.definition or topic.definition,
+                latched=known.latched or topic.latched,
+                reliable=known.reliable and topic.reliable,
             )
     filled = [part for part in parts if part.count]
     start = min((part.start for part in filled), default=0)

@@ -107,20 +107,9 @@ class Demo:
         parameters = {"model": str(self._model), "cameras": names, "use_sim_time": "true", **own_ids, **lines}
         words = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
         processes.start("perception", "lla_fusion_ros.ros perception", ["--ros-args", *words])
-        recorder = processes.start(
-            "recorder",
-            "lla_fusion_ros.ros recorder",
-            [
-                "--out",
-                str(self._folder / FUSED),
-                "--cameras",
-                *cameras,
-                "--ros-args",
-                "-p",
-                "use_sim_time:=true",
-            ],
-            piped=True,
-        )
+        words = ["--out", str(self._folder / FUSED), "--cameras", *cameras]
+        words += ["--ros-args", "-p", "use_sim_time:=true"]
+        recorder = processes.start("recorder", "lla_fusion_ros.ros recorder", words, piped=True)
         assert recorder.stdout is not None
         return _lines(recorder.stdout)
 

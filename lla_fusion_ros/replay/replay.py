@@ -117,15 +117,8 @@ def replay(
 ) -> ReplayResult:
     """Fuse a bag; `progress` hears the recorder's time and the number of views since the last call."""
     cameras = choose_input(wiring, options)
-    perception = make_perception(
-        bundle,
-        cameras,
-        options.stream,
-        options.fusion,
-        options.device,
-        options.precision,
-        options.wiring,
-    )
+    how = options.stream, options.fusion, options.device, options.precision, options.wiring
+    perception = make_perception(bundle, cameras, *how)
     start = bag.summary.start + int(options.start * 1e9) if options.start else 0
     source = bag_views(bag, cameras, perception, bundle, start)
     used = "views" if isinstance(cameras[0], ViewTopics) else "images"

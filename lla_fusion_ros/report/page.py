@@ -238,20 +238,9 @@ def _readings(points: Sequence, first: int) -> list[list[object]]:
     for point in points:
         top = int(point.pmf.argmax())
         why = ", ".join(_words(reason) for reason in point.reasons)
-        seconds = round((point.stamp - first) / 1e9, 3)
-        probability = round(float(point.pmf[top]), 3)
-        rows.append(
-            [
-                seconds,
-                point.camera,
-                point.single,
-                round(point.single_p, 3),
-                top,
-                probability,
-                round(point.entropy, 3),
-                why,
-            ]
-        )
+        single = point.camera, point.single, round(point.single_p, 3)
+        fused = top, round(float(point.pmf[top]), 3), round(point.entropy, 3)
+        rows.append([round((point.stamp - first) / 1e9, 3), *single, *fused, why])
     return rows
 
 

@@ -81,7 +81,7 @@ class ImageNode(ManagedNode):
         classifier.warm_up(WARM_UP_CROPS)
         about = {name: getattr(classifier, name) for name in ("engine", "device", "precision")}
         self.get_logger().info("networks ready in {engine} on {device}, {precision}".format(**about))
-        self.about |= about
+        self.reporting.about |= about
         return classifier
 
     def free(self) -> None:

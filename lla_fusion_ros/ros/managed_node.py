@@ -1,4 +1,4 @@
-"""What the three nodes share around a Perception: lifecycle, parameters, worker, diagnostics, reset."""
+"""What the three nodes share around a Perception: lifecycle, parameters, worker, reset."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
-from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from std_srvs.srv import Trigger
@@ -18,31 +17,21 @@ from std_srvs.srv import Trigger
 from lla_fusion_ros.bundle import Bundle, load_bundle
 from lla_fusion_ros.bundle.resources import shipped_models
 from lla_fusion_ros.messages import contract
-from lla_fusion_ros.messages.cdr import Header
-from lla_fusion_ros.messages.status import write_diagnostics
 from lla_fusion_ros.ros.compat import LACKING
-from lla_fusion_ros.ros.node_log import NodeLog
 from lla_fusion_ros.ros.node_settings import NodeSettings
 from lla_fusion_ros.ros.parameters import Parameters
 from lla_fusion_ros.ros.publishers import TYPES, FusedOutput, Outputs
+from lla_fusion_ros.ros.reporting import LOOK_EVERY, Reporting
 from lla_fusion_ros.ros.subscriptions import Inputs
 from lla_fusion_ros.ros.worker import Worker
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
-from lla_fusion_ros.stream.health import Health
 from lla_fusion_ros.stream.perception import Guard, Perception
 from lla_fusion_ros.types.errors import InputError, LlaFusionError
 from lla_fusion_ros.types.tally import Tally
 
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
-LOOK_EVERY = 0.25  # seconds between looks at silent cameras and QoS
-REPORT_EVERY = 1.0
-SIGNS_OF_LIFE = (
-    "image",
-    "image/compressed",
-    "crops",
-    "crops/compressed",
-    "views",
-)  # without these a camera counts as silent
+# Without these a camera counts as silent.
+SIGNS_OF_LIFE = ("image", "image/compressed", "crops", "crops/compressed", "views")
 LOST = {  # what the tally calls messages that DDS lost, by topic
     "image": "images_lost",
     "image/compressed": "images_lost",
@@ -69,19 +58,13 @@ class ManagedNode(LifecycleNode):
         self._problem = ""
         self._worker: Worker | None = None
         self.inputs: Inputs | None = None
-        self._health: Health | None = None
-        self._silent: frozenset[str] = frozenset()
-        self._next_report = 0.0
-        self.log = NodeLog(self.get_logger())
         if LACKING:
             self.get_logger().info(LACKING)
-        self.crowded: dict[str, str] = {}  # topics on which two publishers send, and which
         self.tally = Tally()
+        self.reporting = Reporting(self)
         self.guard = Guard(self.tally, self.on_frame_error)
-        self.about: dict[str, str] = {}  # the model and its device, for /diagnostics
         self.parameters = Parameters(self, kind, self._apply, lambda: self.perception is not None)
         self.outputs = Outputs(self, self.parameters.of(NodeSettings).output_depth)
-        self._diagnostics = self.create_publisher(DiagnosticArray, contract.NODE_DIAGNOSTICS, 10)
         self.create_service(Trigger, "~/reset", self._on_reset)
         # wall time: with use_sim_time and a stopped clock, silence must still be reported
         self.create_timer(LOOK_EVERY, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME))
@@ -121,10 +104,7 @@ class ManagedNode(LifecycleNode):
             self.get_logger().fatal(self._problem)
             self._tear_down()
             return FAILURE
-        cameras = self.parameters.cameras
-        silent_after = self.parameters.of(NodeSettings).silent_after
-        name = self.get_fully_qualified_name().lstrip("/")
-        self._health = Health(name, cameras, self.tally, silent_after)
+        self.reporting.begin()
         return super().on_configure(state)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -159,6 +139,11 @@ class ManagedNode(LifecycleNode):
         """End the worker before the interpreter goes."""
         self._stop()
 
+    @property
+    def state_name(self) -> str:
+        """Of the lifecycle."""
+        return str(self._state_machine.current_state[1])
+
     # For the nodes.
     def load_bundle(self) -> Bundle:
         """The model that the parameters name."""
@@ -171,7 +156,7 @@ class ManagedNode(LifecycleNode):
         bundle = load_bundle(name)
         parts = f"{bundle.networks} networks, {bundle.classes} classes, sha256 {bundle.hash[:12]}"
         self.get_logger().info(f"model {bundle.source}: {parts}")
-        self.about = {"model": name, "model hash": bundle.hash}
+        self.reporting.about = {"model": name, "model hash": bundle.hash}
         return bundle
 
     def listen(
@@ -185,8 +170,8 @@ class ManagedNode(LifecycleNode):
 
     def receive(self, camera: str, topic: str, raw: bytes, received: int | None = None) -> None:
         """A message came; `received` is when the middleware got it."""
-        if self._health is not None and topic in SIGNS_OF_LIFE:
-            self._health.hear(camera, time.monotonic())
+        if topic in SIGNS_OF_LIFE:
+            self.reporting.hear(camera)
         if self.perception is None or self._worker is None:
             return
         if self.perception.offer(camera, topic, raw, received=received):
@@ -217,11 +202,7 @@ class ManagedNode(LifecycleNode):
             self.perception.queue.expire()
             if self.perception.queue.ready and self._worker is not None:
                 self._worker.wake()
-        self.crowded = inputs.crowded()
-        for topic, nodes in self.crowded.items():
-            self.log.warn_once(
-                topic, f"two publishers on {topic} ({nodes}): their messages mix, stop one of them"
-            )
+        self.reporting.crowd(inputs.crowded())
 
     def _stop(self) -> None:
         if self.inputs is not None:
@@ -235,7 +216,7 @@ class ManagedNode(LifecycleNode):
         self._stop()
         self.outputs.close()
         self.free()
-        self._health = None
+        self.reporting.end()
 
     def _work(self) -> bool:
         """One batch of what waits; False where nothing does."""
@@ -246,12 +227,7 @@ class ManagedNode(LifecycleNode):
             begun = time.monotonic()
             frames = self.step(perception)
             self.guard.publish(self.publish, frames)
-            spent = time.monotonic() - begun
-            for frame in frames:
-                self.log.connected(frame.camera, self.connection(frame.camera))
-                late = (self.get_clock().now().nanoseconds - frame.header.stamp) / 1e9
-                if self._health is not None:
-                    self._health.finish(late, spent / len(frames))
+            self.reporting.finish(frames, time.monotonic() - begun)
             return True
 
     def _on_worker_error(self, error: Exception) -> None:
@@ -265,7 +241,7 @@ class ManagedNode(LifecycleNode):
         if not self.context.ok():  # a signal has ended ROS in the middle of it
             return
         trace = "".join(traceback.format_exception(error))
-        self.log.warn_once(type(error).__name__, f"frames were lost to an internal error:\n{trace}")
+        self.reporting.warn_once(type(error).__name__, f"frames were lost to an internal error:\n{trace}")
 
     def _apply(self, settings: Sequence[Any]) -> None:
         if self.perception is not None:
@@ -288,31 +264,9 @@ class ManagedNode(LifecycleNode):
         self.tally.drop(camera, {reason: count})
 
     def _look(self) -> None:
-        if self._health is None:
+        silent = self.reporting.look()
+        if silent is None:
             return
-        now = time.monotonic()
-        silent = self._health.silent(now)
         if self.inputs is not None:
             self.look(self.inputs, silent)
-        if now >= self._next_report or silent != self._silent:
-            self._silent = silent
-            self._next_report = now + REPORT_EVERY - LOOK_EVERY / 2
-            self._report(now)
-
-    def _report(self, now: float) -> None:
-        assert self._health is not None and self.perception is not None
-        stamp = self.get_clock().now().nanoseconds  # first: everything up to it is in the report
-        queue, engine, cameras = self.perception.queue, self.perception.engine, self.parameters.cameras
-        values = {"state": self._state_machine.current_state[1], **self.about}
-        values["waiting frames"] = str(len(queue.ready))
-        if engine is not None:
-            values |= {"fuser": engine.fuser.name, "tracks": str(engine.tracks)}
-        if self.crowded:
-            values["two publishers on"] = ", ".join(self.crowded)
-        waiting = {camera: queue.waiting(camera) for camera in cameras}
-        hints = {camera: queue.hint(camera) for camera in cameras}
-        wiring = {camera: self.wiring(camera) for camera in cameras}
-        troubles = self.troubles()
-        statuses = self._health.report(now, values, troubles, waiting, hints, wiring)
-        self.log.report(troubles, self._health.unpaired)
-        self._diagnostics.publish(write_diagnostics(Header(stamp, ""), statuses))
+        self.reporting.report(silent)

@@ -91,14 +91,14 @@ class FusedOutput:
             self._node.outputs.publish(message)
         if self._node.outputs.wanted(contract.camera_fused_topic(fused.camera)):
             self._node.outputs.publish(camera_fused_message(fused, *how))
-        if fused.result.jumped and not self._node.crowded:  # which has been said, and explains it
+        if fused.result.jumped and not self._node.reporting.crowded:  # which has been said, and explains it
             self._node.get_logger().warning(
                 f"camera {fused.camera}: the clock jumped back, all tracks were cleared; "
                 f"/diagnostics counts further jumps",
                 throttle_duration_sec=SAY_AGAIN,
             )
         for note in fused.result.notes:
-            self._node.log.warn_once(note, note)
+            self._node.reporting.warn_once(note, note)
 
     def clear(self, cleared: Sequence[str]) -> None:
         """Tracks were forgotten between frames; these were warned of."""

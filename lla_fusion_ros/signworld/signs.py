@@ -115,12 +115,7 @@ def _blue_disc(canvas: Canvas) -> None:
 def _turn(side: int) -> Callable[[Canvas], None]:
     def draw(canvas: Canvas) -> None:
         _blue_disc(canvas)
-        stem: list[Point] = [
-            (-0.32 * side, 0.55),
-            (-0.32 * side, 0.02),
-            (-0.2 * side, -0.1),
-            (0.15 * side, -0.1),
-        ]
+        stem = [(x * side, y) for x, y in ((-0.32, 0.55), (-0.32, 0.02), (-0.2, -0.1), (0.15, -0.1))]
         canvas.line(stem, 0.22, WHITE)
         canvas.polygon([(0.12 * side, -0.42), (0.12 * side, 0.22), (0.6 * side, -0.1)], WHITE)
 

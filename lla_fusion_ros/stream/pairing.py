@@ -9,8 +9,8 @@ Rules ("first" are images and "second" their detections, or views and their embe
 - A second message that comes more than `lead` before the first of its stamp is early. Transport makes single
   ones early; where most are, their stamps are wrong: nothing is detected in an image that does not exist yet,
   so the image of that stamp is not theirs. Early ones are therefore used only while most of the last
-  `REMEMBERED` pairs were not early, and refused while nothing is known. One that came when no first message
-  had come yet tells nothing about stamps (the other stream has only begun to arrive), and is used.
+  `REMEMBERED` pairs were not early, and refused while nothing is known. Those that came before any first
+  message are used as long as no first message is left without one: the other stream only began later.
 - A stream of which two messages in a row are more than `STEP_BACK` behind its newest (a looped bag, a
   restarted simulation) has begun another time: what waits of it from the time ahead could meet a
   message of the same stamp and another world. It goes, counted as unpaired.
@@ -156,7 +156,8 @@ class StampMatcher(Generic[First, Second]):
         """Whether a second message that came before its partner may be paired with it."""
         if self.limits.lead is None:
             return True
-        if second.newest_first is None and not self._early:
+        unpaired = bool(self._first.entries or self._gone)  # which stamps that are wrong leave behind
+        if second.newest_first is None and not unpaired and not self._early:
             return True
         waited = received - second.received
         early = waited > self.limits.lead

@@ -231,6 +231,13 @@ def test_detections_that_come_before_any_image_are_not_refused_because_the_first
     assert not matcher.take_losses()
 
 
+@pytest.mark.parametrize("frames_ahead", [1, 4])
+def test_wrong_stamps_are_noticed_also_where_the_first_detections_overtake_their_image(frames_ahead):
+    matcher = Pairs(10 * MS, lead=LEAD)
+    assert stream(matcher, 20, 100 * MS, -5 * MS, frames_ahead * 100 * MS) == []
+    assert matcher.take_losses()["second_early"] == 20 - frames_ahead
+
+
 def test_slow_images_are_waited_for_once_it_is_said_that_they_are_slow():
     assert stream(Pairs(lead=LEAD), 20, 100 * MS, -80 * MS) == [(0, 0)]  # no image had come before it
     assert len(stream(Pairs(lead=100 * MS), 20, 100 * MS, -80 * MS)) == 20
