@@ -15,6 +15,7 @@ _REASONS = {
     "out_of_distribution": "unlike anything trained on",
     "identity_switch": "identity switch",
     "camera_disagreement": "cameras disagree",
+    "cannot_tell": "cannot tell: bad pictures",
 }
 
 

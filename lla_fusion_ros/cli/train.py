@@ -31,8 +31,8 @@ QUICK = {"members": 2, "epochs": 5, "draws": 1, "outlier_tracks": 60}
 QUICK_CANDIDATES = ("evidence_pool", "pool")
 STEMS = ("stride", "pool")
 AS_NAMED = (  # settings that the options are called after
-    "batch", "learning_rate", "label_smoothing", "balance", "averaging", "clean", "hard", "faded", "relit",
-    "outliers", "repulsion", "seed",
+    "batch", "learning_rate", "label_smoothing", "balance", "averaging", "clean", "hard", "faded",
+    "relit", "coded", "outliers", "repulsion", "seed",
 )  # fmt: skip
 EXTRA = "lab"
 HELP = "train an ensemble on a data set, fit its posterior, calibrate everything, write a bundle"
@@ -99,10 +99,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("--hard", 0.3, "share of hard crops; the rest is mixed"),
         ("--faded", 0.0, "share of crops with faded colours"),
         ("--relit", 0.0, "share of crops with other contrasts and surroundings"),
+        ("--coded", 0.0, "share of crops as other cameras send them: JPEG, other colours, another side"),
         ("--outliers", 0.15, "share of synthetic outliers"),
         ("--repulsion", 0.0, "push members apart by this much"),
     ):
         how.add_argument(name, type=float, default=default, help=f"{meaning} (%(default)s)")
+    how.add_argument(
+        "--background",
+        metavar="DIR",
+        help="natural images without objects of these classes: networks and warnings learn what is none",
+    )
     how.add_argument("--seed", type=int, default=0, help="(%(default)s)")
     run = parser.add_argument_group("run")
     run.add_argument("--out", required=True, metavar="FILE", help="the bundle to write")
@@ -216,6 +222,7 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
     calibration = CalibrationOptions(
         cross=args.cross,
         outliers=usual["outlier_tracks"],
+        background=args.background,
         draws=draws,
         test=not args.no_test,
         candidates=QUICK_CANDIDATES if args.quick else CANDIDATES,

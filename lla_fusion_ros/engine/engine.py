@@ -17,7 +17,7 @@ from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.pmf import entropy
 from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.views import Views, grown, put_rows, rows_of, state_bytes, take_rows
-from lla_fusion_ros.warnings.flow import TrackWarnings, rates
+from lla_fusion_ros.warnings.flow import UNREADABLE, TrackWarnings, rates
 from lla_fusion_ros.warnings.model import WarningModel
 from lla_fusion_ros.warnings.result import Verdicts
 
@@ -189,6 +189,9 @@ class FusionEngine:
             newest = measured(views.take(decision.restart), self._posterior)
             pmf[decision.restart] = self._fuse(again, newest)
             seen = self._store.views(rows)
+        # What nobody can read is never shown as sure: half of it is "any class".
+        unreadable = decision.raised[:, [UNREADABLE]]
+        pmf = np.where(unreadable, (pmf + 1 / pmf.shape[1]) / 2, pmf)
 
         names = self._store.ids
         return FrameResult(

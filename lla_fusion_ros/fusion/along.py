@@ -15,12 +15,16 @@ from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.views import Views
 
 
-def flat_views(posterior: EnsemblePosterior, logits: np.ndarray, features: np.ndarray) -> MeasuredViews:
+def flat_views(
+    posterior: EnsemblePosterior, logits: np.ndarray, features: np.ndarray, quality: np.ndarray | None = None
+) -> MeasuredViews:
     """All views of many tracks as one batch; keep it, so that entropies and variances are computed once.
 
     2 x [tracks, steps, networks, ...] -> [tracks * steps, networks, ...]
     """
-    return measured(Views(*(a.reshape(-1, *a.shape[2:]) for a in (logits, features))), posterior)
+    flat = [a.reshape(-1, *a.shape[2:]) for a in (logits, features)]
+    of_crops = None if quality is None else quality.reshape(-1, quality.shape[-1])
+    return measured(Views(flat[0], flat[1], of_crops), posterior)
 
 
 def pmf_along(fuser: Fuser, views: Views, steps: int, lengths: Sequence[int] | None = None) -> np.ndarray:

@@ -6,7 +6,7 @@ used mean-centred or through the pmf, never raw.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -31,7 +31,7 @@ class MeasuredViews(Views):
     Axes: t tracks, c networks, m classes.
     """
 
-    posterior: EnsemblePosterior
+    posterior: EnsemblePosterior = field(kw_only=True)
 
     def __post_init__(self) -> None:
         p = self.posterior
@@ -162,7 +162,7 @@ def measured(views: Views, posterior: EnsemblePosterior) -> MeasuredViews:
     """Check views once; views that were measured for this posterior pass through untouched."""
     if isinstance(views, MeasuredViews) and views.posterior is posterior:
         return views
-    return MeasuredViews(views.logits, views.features, posterior)
+    return MeasuredViews(views.logits, views.features, views.quality, posterior=posterior)
 
 
 def zero_views(posterior: EnsemblePosterior) -> MeasuredViews:

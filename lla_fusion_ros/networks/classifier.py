@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from lla_fusion_ros.images.quality import crop_quality
 from lla_fusion_ros.networks.heads import Head
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import ENGINES, PRECISIONS
@@ -130,7 +131,7 @@ class Classifier:
             starts = range(0, len(crops), self.at_once)
             parts = [self._engine(crops[start : start + self.at_once]) for start in starts]
             both = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return Views(both[..., : self.classes], both[..., self.classes :])
+        return Views(both[..., : self.classes], both[..., self.classes :], crop_quality(crops))
 
     def warm_up(self, crops: int = 1) -> None:
         """Run on empty crops, so that the first frames do not pay for allocation and kernel choice."""

@@ -193,7 +193,7 @@ def _card(track: Timeline, first: int, report: ReportInput) -> str:
     top = int(last.pmf.argmax())
     names = report.class_names
     badges = "".join(
-        f"<span class='badge {'error' if reason != 'camera_disagreement' else ''}'>"
+        f"<span class='badge {'' if reason in ('camera_disagreement', 'cannot_tell') else 'error'}'>"
         f"{escape(_words(reason))}</span>"
         for reason in track.reasons
     )

@@ -24,6 +24,7 @@ _SAYS = {
     "out_of_distribution": "unlike anything the networks were trained on",
     "identity_switch": "its views changed as if the id had moved to another object",
     "camera_disagreement": "the cameras see different classes",
+    "cannot_tell": "its pictures are too bad to tell what it is",
 }
 
 

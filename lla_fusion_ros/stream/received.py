@@ -29,7 +29,7 @@ from lla_fusion_ros.stream.queues import Feed, PairQueue
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.tally import Tally
-from lla_fusion_ros.types.views import Views
+from lla_fusion_ros.types.views import QUALITIES, Views
 
 HASH_PREFIX = "sha256:"
 MOST_UNSURE = 100  # frames of a camera that wait to be told which bundle they come from
@@ -44,21 +44,23 @@ class ViewShape:
     features: int
 
     def pack(self, views: Views) -> np.ndarray:
-        """[views, networks x (classes + features)] float32"""
+        """[views, networks x (classes + features), then the quality of the crops where known] float32"""
         # widths spelt out: a frame without objects has no rows to infer them from
         logits = views.logits.reshape(len(views), self.networks * self.classes)
         features = views.features.reshape(len(views), self.networks * self.features)
-        return np.concatenate([logits, features], axis=1, dtype=np.float32)
+        quality = () if views.quality is None else (views.quality,)
+        return np.concatenate([logits, features, *quality], axis=1, dtype=np.float32)
 
     def unpack(self, rows: np.ndarray) -> Views:
         """The inverse of `pack`; rows of another width are refused."""
         width = self.networks * (self.classes + self.features)
-        if rows.shape[1] != width:
+        if rows.shape[1] not in (width, width + len(QUALITIES)):
             raise InputError(f"embeddings have {rows.shape[1]} columns, this bundle needs {width}")
         split = self.networks * self.classes
         return Views(
             rows[:, :split].reshape(-1, self.networks, self.classes),
-            rows[:, split:].reshape(-1, self.networks, self.features),
+            rows[:, split:width].reshape(-1, self.networks, self.features),
+            rows[:, width:] if rows.shape[1] > width else None,
         )
 
 

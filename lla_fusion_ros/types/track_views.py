@@ -24,6 +24,7 @@ class TrackViews:
         regime:   "clean", "hard" or "mixed".   [tracks] str
         source:   index of the physical object; its tracks under several regimes share it, so that
             folds and bootstraps can keep them together.   [tracks] int
+        quality:  of the crops, where it was measured.   [tracks, steps, qualities] float32
     """
 
     logits: np.ndarray
@@ -33,6 +34,7 @@ class TrackViews:
     label: np.ndarray
     regime: np.ndarray
     source: np.ndarray
+    quality: np.ndarray | None = None
 
     @classmethod
     def of_one_camera(
@@ -76,7 +78,9 @@ class TrackViews:
 
     def take(self, rows: np.ndarray | slice) -> TrackViews:
         """Some of the tracks; a slice copies nothing."""
-        return TrackViews(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+        return TrackViews(
+            **{f.name: a[rows] for f in fields(self) if (a := getattr(self, f.name)) is not None}
+        )
 
     def reaching(self, length: int) -> TrackViews:
         """The tracks of at least `length` views."""
@@ -94,7 +98,8 @@ class TrackViews:
 
     def views_at(self, step: int) -> Views:
         """The views of one step; tracks that are shorter give zeros."""
-        return Views(self.logits[:, step], self.features[:, step])
+        quality = None if self.quality is None else self.quality[:, step]
+        return Views(self.logits[:, step], self.features[:, step], quality)
 
     def flat(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """All real views without their tracks: logits [n, C, M], features [n, C, D], label [n]."""
@@ -109,7 +114,9 @@ def joined(parts: Sequence[TrackViews]) -> TrackViews:
     values = {}
     for f in fields(TrackViews):
         arrays = [getattr(part, f.name) for part in parts]
-        if f.name in ("logits", "features", "camera"):
+        if any(array is None for array in arrays):
+            continue
+        if f.name in ("logits", "features", "camera", "quality"):
             arrays = [_padded(array, longest) for array in arrays]
         values[f.name] = np.concatenate(arrays)
     return TrackViews(**values)
@@ -122,6 +129,8 @@ def stacked(parts: Iterable[TrackViews], count: int) -> TrackViews:
         rows = slice(number * len(part), (number + 1) * len(part))
         for f in fields(TrackViews):
             array = getattr(part, f.name)
+            if array is None:
+                continue
             if f.name not in values:
                 values[f.name] = np.empty((count * len(part), *array.shape[1:]), array.dtype)
             values[f.name][rows] = array

@@ -15,6 +15,8 @@ import numpy as np
 from lla_fusion_ros.types.errors import InputError
 
 State = TypeVar("State")
+# What is measured of a crop, whatever it shows; see `images.quality`.
+QUALITIES = ("brightness", "contrast", "sharpness", "grain", "colour", "colour_sharpness", "clipped", "black")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +26,12 @@ class Views:
     Attributes:
         logits: g = W phi before the softmax.                        [tracks, networks, classes]
         features: last hidden layer with a 1 appended for the bias.  [tracks, networks, features]
+        quality: of the crops (`images.quality`), where they are known.       [tracks, qualities]
     """
 
     logits: np.ndarray
     features: np.ndarray
+    quality: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.logits)
@@ -42,7 +46,9 @@ class Views:
 
     def take(self, rows: np.ndarray | slice) -> Views:
         """The views of some of the tracks."""
-        return Views(self.logits[rows], self.features[rows])
+        return Views(
+            self.logits[rows], self.features[rows], None if self.quality is None else self.quality[rows]
+        )
 
     def check(self, networks: int, classes: int, features: int) -> None:
         """Refuse views that do not fit the ensemble or are not finite; the message names the cause."""
@@ -53,6 +59,12 @@ class Views:
                 )
             if not np.isfinite(array).all():
                 raise InputError(f"views.{name} contains NaN or infinity")
+        if self.quality is not None and not (
+            self.quality.shape == (len(self), len(QUALITIES)) and np.isfinite(self.quality).all()
+        ):
+            raise InputError(
+                f"views.quality has shape {self.quality.shape}, expected [tracks, {len(QUALITIES)}] finite"
+            )
         if len(self.logits) != len(self.features):
             raise InputError(
                 f"views has {len(self.logits)} rows of logits but {len(self.features)} of features"

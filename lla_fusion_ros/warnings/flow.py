@@ -15,13 +15,15 @@ from lla_fusion_ros.warnings.contradiction import all_cameras_show, evidence, sw
 from lla_fusion_ros.warnings.model import RATES, WarningModel
 from lla_fusion_ros.warnings.result import (
     CAMERA_DISAGREEMENT,
+    CANNOT_TELL,
     IDENTITY_SWITCH,
+    OUT_OF_DISTRIBUTION,
     REASONS,
     Decision,
     Level,
     Scores,
 )
-from lla_fusion_ros.warnings.scores import contradiction_p_values, known_scores, weak_posterior
+from lla_fusion_ros.warnings.scores import known_scores, recent_p_values, weak_posterior
 from lla_fusion_ros.warnings.state import Known, RecentViews, Standing, Sums
 
 HYSTERESIS = 2.0  # a warning ends when the p-value is this many times the rate at which it began
@@ -29,6 +31,7 @@ ERROR_FACTOR = 0.1  # ten times rarer than a warning is an error
 LIFE = 30  # views of the tracks that thresholds are measured on
 RAREST = 1.001 * RATES[-1]  # no p-value is smaller than the last rate of an AlarmTable
 HOLD = 5  # views for which an identity switch stays visible
+UNKNOWN, UNREADABLE = REASONS.index(OUT_OF_DISTRIBUTION), REASONS.index(CANNOT_TELL)
 SWITCH, DISAGREEMENT = REASONS.index(IDENTITY_SWITCH), REASONS.index(CAMERA_DISAGREEMENT)
 
 
@@ -112,7 +115,8 @@ class TrackWarnings:
         put_rows(self._sums, rows, add(take_rows(self._sums, rows), Sums.of(views)))
         projected = self._model.space.project(views.bounded_features)
         recent = take_rows(self._recent, rows)
-        put_rows(self._recent, rows, recent.pushed(evidence(views.mean_pmf), projected, camera, stamp))
+        murk = self._model.murk(views)
+        put_rows(self._recent, rows, recent.pushed(evidence(views.mean_pmf), projected, camera, stamp, murk))
 
     def _scores(self, model: WarningModel, rows: np.ndarray) -> Scores:
         views = self._recent.count[rows]
@@ -121,8 +125,7 @@ class TrackWarnings:
             sums = take_rows(self._sums, due)
             put_rows(self._known, due, Known(self._recent.count[due], *known_scores(model, self._weak, sums)))
         known = take_rows(self._known, rows)
-        contradiction = contradiction_p_values(model, take_rows(self._recent, rows))
-        p_values = np.column_stack([known.p_known, *contradiction])
+        p_values = np.column_stack([known.p_known, *recent_p_values(model, take_rows(self._recent, rows))])
         return Scores(known.mutual_information, known.ood_score, p_values)
 
     def _all_cameras_show(self, row: int) -> bool:
@@ -166,7 +169,8 @@ def due_for_scores(views: np.ndarray, scored: np.ndarray) -> np.ndarray:
 
 def rates(settings: FusionSettings) -> dict[str, float]:
     """The false-alarm rate of each reason, in the order of REASONS."""
-    numbers = settings.ood_false_alarm, settings.switch_false_alarm, settings.disagreement_false_alarm
+    unknown = settings.ood_false_alarm  # an unknown object and a bad picture are asked for at one rate
+    numbers = unknown, settings.switch_false_alarm, settings.disagreement_false_alarm, unknown
     return {reason: float(rate) for reason, rate in zip(REASONS, numbers, strict=True)}
 
 
@@ -210,18 +214,24 @@ def raised_reasons(
 
     The tests of the last few views get a new chance to err with every view: a track longer than LIFE is held
     to a rate that is as much smaller, so that the rate remains one per track. The out-of-distribution score
-    settles instead of trying again.
+    settles instead of trying again, and the clearest picture only gets clearer. What nobody can read is not
+    called unknown.
     p_values [t, reasons], views [t] fused so far, warned [t, reasons] with the last view -> [t, reasons]
     """
     limit = np.where(warned, HYSTERESIS, 1.0) * list(rates(settings).values())
-    limit[:, 1:] *= np.minimum(1.0, LIFE / np.maximum(views, 1))[:, None]
+    limit[:, [SWITCH, DISAGREEMENT]] *= np.minimum(1.0, LIFE / np.maximum(views, 1))[:, None]
     raised = p_values <= np.maximum(limit, RAREST)
-    raised[:, 0] &= views >= settings.min_views
+    raised[:, [UNKNOWN, UNREADABLE]] &= (views >= settings.min_views)[:, None]
+    raised[:, UNKNOWN] &= ~raised[:, UNREADABLE]
     return raised
 
 
 def levels(raised: np.ndarray, p_values: np.ndarray, settings: FusionSettings) -> np.ndarray:
-    """OK, WARN, or ERROR: a switch, or ten times rarer than its rate.  2 x [t, reasons] -> [t] int"""
+    """OK, WARN, or ERROR: a switch, or ten times rarer than its rate; a bad picture is never an error.
+
+    2 x [t, reasons] -> [t] int
+    """
     grave = raised & (p_values <= ERROR_FACTOR * np.array(list(rates(settings).values())))
     grave[:, SWITCH] = raised[:, SWITCH]
+    grave[:, UNREADABLE] = False
     return np.where(grave.any(axis=1), Level.ERROR, np.where(raised.any(axis=1), Level.WARN, Level.OK))

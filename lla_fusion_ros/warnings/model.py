@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from lla_fusion_ros.types.errors import BundleError, InputError
+from lla_fusion_ros.types.views import QUALITIES, Views
 
 MOST_STANDARD = 8.0  # standard deviations that a score may count
 LARGEST_PROJECTION = 1e6  # in standard deviations: keeps sums over the last views finite
@@ -15,7 +16,7 @@ LARGEST_PROJECTION = 1e6  # in standard deviations: keeps sums over the last vie
 RATES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0001)
 FEWEST_COUNTED = 5  # objects must be beyond a threshold for it to be read off, not extrapolated
 _LOG_RATES = np.log(RATES)  # falls from 0
-# The columns of the logistic regression, computed in `scores.py`.
+# The columns of the logistic regression that tells unknown objects, computed in `scores.py`.
 SCORES = (
     "entropy",
     "information",
@@ -112,6 +113,10 @@ class AlarmTable:
         tables = [cls.measure(largest[own], None if objects is None else objects[own]) for own in groups]
         return cls(tuple(np.max([table.thresholds for table in tables], axis=0).tolist()), len(largest))
 
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> AlarmTable:
+        return cls(tuple(record["thresholds"]), record["tracks"])
+
     def check(self) -> None:
         """Refuse thresholds that are not one rising number for each of RATES."""
         values = np.asarray(self.thresholds)
@@ -140,26 +145,67 @@ class AlarmTable:
 
 
 @dataclass(frozen=True, slots=True)
-class WarningModel:
-    """A logistic combination of the scores in SCORES, and the thresholds of all three warnings.
+class Detector:
+    """Log-odds from a logistic regression over columns, and their thresholds.
 
     Attributes:
-        space: what the feature scores compare with.
-        center, scale, coefficients, intercept: logit = intercept + sum coefficients (score - center) / scale.
-        feature_weight: weight of the feature change in the identity-switch statistic.
-        camera_span: seconds within which views of several cameras count as "at one time".
-        ood, switch, camera: thresholds by false-alarm rate per track.
-        quality: what was measured when fitting, for the record (AUROC on synthetic outliers and the like).
+        center, scale, coefficients: logit = intercept + sum coefficients (column - center) / scale. [columns]
+        alarm: thresholds of the logit by false-alarm rate per track.
     """
 
-    space: FeatureSpace
     center: np.ndarray
     scale: np.ndarray
     coefficients: np.ndarray
     intercept: float
+    alarm: AlarmTable
+
+    def __call__(self, columns: np.ndarray) -> np.ndarray:
+        """Large is alarming.  [t, columns] -> [t]"""
+        standard = np.clip((columns - self.center) / self.scale, -MOST_STANDARD, MOST_STANDARD)
+        return self.intercept + standard @ self.coefficients
+
+    def check(self, name: str, columns: int) -> None:
+        for field in ("center", "scale", "coefficients"):
+            array = getattr(self, field)
+            if array.shape != (columns,) or not np.isfinite(array).all():
+                raise BundleError(
+                    f"the warning model's '{field}' of '{name}' is not {columns} finite numbers"
+                )
+        if not (np.isfinite(self.intercept) and (self.scale > 0).all()):
+            raise BundleError(f"the warning model's '{name}' has an intercept or scale that is no number")
+        self.alarm.check()
+
+    def as_dict(self) -> dict[str, Any]:
+        arrays = {name: getattr(self, name).tolist() for name in ("center", "scale", "coefficients")}
+        return {**arrays, "intercept": self.intercept, "alarm": asdict(self.alarm)}
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Detector:
+        center, scale, weights = (np.asarray(record[n], float) for n in ("center", "scale", "coefficients"))
+        alarm = AlarmTable.from_dict(record["alarm"])
+        return cls(center, scale, weights, float(record["intercept"]), alarm)
+
+
+@dataclass(frozen=True, slots=True)
+class WarningModel:
+    """What tells unknown objects and unreadable pictures, and the thresholds of all warnings.
+
+    Attributes:
+        space: what the feature scores compare with.
+        unknown: of the scores in SCORES, of a track.
+        unreadable: of the QUALITIES of one crop; its thresholds are for the clearest crop of a track.
+            None where no pictures were judged when fitting.
+        feature_weight: weight of the feature change in the identity-switch statistic.
+        camera_span: seconds within which views of several cameras count as "at one time".
+        switch, camera: thresholds by false-alarm rate per track.
+        quality: what was measured when fitting, for the record (AUROC on synthetic outliers and the like).
+    """
+
+    space: FeatureSpace
+    unknown: Detector
+    unreadable: Detector | None
     feature_weight: float
     camera_span: float
-    ood: AlarmTable
     switch: AlarmTable
     camera: AlarmTable
     quality: dict[str, float]
@@ -169,10 +215,11 @@ class WarningModel:
         """The same in nanoseconds."""
         return round(self.camera_span * 1e9)
 
-    def ood_score(self, columns: np.ndarray) -> np.ndarray:
-        """Log-odds of being an outlier; large is alarming.  [t, scores] -> [t]"""
-        standard = np.clip((columns - self.center) / self.scale, -MOST_STANDARD, MOST_STANDARD)
-        return self.intercept + standard @ self.coefficients
+    def murk(self, views: Views) -> np.ndarray:
+        """Log-odds of a picture being unreadable; -inf where it was not judged.  [t]"""
+        if self.unreadable is None or views.quality is None:
+            return np.full(len(views), -np.inf)
+        return self.unreadable(views.quality)
 
     def check(self, networks: int, features: int) -> None:
         """Refuse a model whose parts do not fit each other or the ensemble, before it meets a frame."""
@@ -184,18 +231,20 @@ class WarningModel:
             "middle": (networks, width),
             "residual": (networks, width, *space.residual.shape[2:3]),
             "projection": (networks * width, *space.projection.shape[1:2]),
-            **dict.fromkeys(("center", "scale", "coefficients"), (len(SCORES),)),
         }
         for name, shape in shapes.items():
-            array = getattr(space, name) if hasattr(space, name) else getattr(self, name)
+            array = getattr(space, name)
             if array.shape != shape or array.size == 0 and name != "residual":
                 raise BundleError(f"the warning model's '{name}' has shape {array.shape}, expected {shape}")
             if not np.isfinite(array).all():
                 raise BundleError(f"the warning model's '{name}' holds NaN or infinity")
-        numbers = np.array([self.intercept, self.feature_weight, self.camera_span])
-        if not (np.isfinite(numbers).all() and (self.scale > 0).all() and (numbers[1:] >= 0).all()):
+        self.unknown.check("unknown", len(SCORES))
+        if self.unreadable is not None:
+            self.unreadable.check("unreadable", len(QUALITIES))
+        numbers = np.array([self.feature_weight, self.camera_span])
+        if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
             raise BundleError("the warning model holds a number that is not finite or not positive")
-        for table in (self.ood, self.switch, self.camera):
+        for table in (self.switch, self.camera):
             table.check()
 
     def to_parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -204,13 +253,10 @@ class WarningModel:
         arrays["bank"] = self.space.bank.astype(np.float16)  # by far the largest part
         record = {
             "scores": list(SCORES),
-            "center": self.center.tolist(),
-            "scale": self.scale.tolist(),
-            "coefficients": self.coefficients.tolist(),
-            "intercept": self.intercept,
+            "unknown": self.unknown.as_dict(),
+            "unreadable": None if self.unreadable is None else self.unreadable.as_dict(),
             "feature_weight": self.feature_weight,
             "camera_span": self.camera_span,
-            "ood": asdict(self.ood),
             "switch": asdict(self.switch),
             "camera": asdict(self.camera),
             "quality": self.quality,
@@ -227,17 +273,17 @@ class WarningModel:
                     f"{list(SCORES)}; train or calibrate the bundle again"
                 )
             space = FeatureSpace(**{f.name: arrays[f.name].astype(np.float32) for f in fields(FeatureSpace)})
+            unknown, unreadable = record.get("unknown"), record.get("unreadable")
+            if unknown is None:  # as bundles had it that knew no bad pictures
+                unknown = {**record, "alarm": record["ood"]}
             return cls(
                 space=space,
-                center=np.asarray(record["center"], float),
-                scale=np.asarray(record["scale"], float),
-                coefficients=np.asarray(record["coefficients"], float),
-                intercept=float(record["intercept"]),
+                unknown=Detector.from_dict(unknown),
+                unreadable=None if unreadable is None else Detector.from_dict(unreadable),
                 feature_weight=float(record["feature_weight"]),
                 camera_span=float(record["camera_span"]),
-                ood=AlarmTable(tuple(record["ood"]["thresholds"]), record["ood"]["tracks"]),
-                switch=AlarmTable(tuple(record["switch"]["thresholds"]), record["switch"]["tracks"]),
-                camera=AlarmTable(tuple(record["camera"]["thresholds"]), record["camera"]["tracks"]),
+                switch=AlarmTable.from_dict(record["switch"]),
+                camera=AlarmTable.from_dict(record["camera"]),
                 quality=dict(record["quality"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:

@@ -11,9 +11,10 @@ import numpy as np
 OUT_OF_DISTRIBUTION = "out_of_distribution"
 IDENTITY_SWITCH = "identity_switch"
 CAMERA_DISAGREEMENT = "camera_disagreement"
-REASONS = (OUT_OF_DISTRIBUTION, IDENTITY_SWITCH, CAMERA_DISAGREEMENT)
-# What users see of the three p-values, on /ood_warnings and in fused.csv, in the order of REASONS.
-P_VALUE_NAMES = ("familiarity", "consistency", "agreement")
+CANNOT_TELL = "cannot_tell"
+REASONS = (OUT_OF_DISTRIBUTION, IDENTITY_SWITCH, CAMERA_DISAGREEMENT, CANNOT_TELL)
+# What users see of the p-values, on /ood_warnings and in fused.csv, in the order of REASONS.
+P_VALUE_NAMES = ("familiarity", "consistency", "agreement", "readability")
 
 
 class Level(IntEnum):
@@ -30,7 +31,7 @@ class Scores:
 
     Attributes:
         mutual_information, ood_score: as in Verdict.                            [tracks]
-        p_values: p_known, p_one_object, p_cameras_agree of Verdict, by REASONS. [tracks, reasons]
+        p_values: those of Verdict, in the order of REASONS.                     [tracks, reasons]
     """
 
     mutual_information: np.ndarray
@@ -66,7 +67,7 @@ class Decision:
 class Verdict:
     """What is known about one track.
 
-    The three p-values are shares of ordinary tracks that ever look at least as odd: small is alarming.
+    The p-values are shares of ordinary tracks that ever look at least as odd: small is alarming.
 
     Attributes:
         pmf: the fused class distribution.                                              [classes]
@@ -80,6 +81,7 @@ class Verdict:
         p_known: p-value of the object being one that the networks know.
         p_one_object: p-value of the last views showing one object.
         p_cameras_agree: p-value of the cameras seeing the same class.
+        p_readable: p-value of its clearest picture being one that a known object can be read in.
         views: views fused so far, by camera.
         level, reasons: the warning; no reasons at level OK.
     """
@@ -94,6 +96,7 @@ class Verdict:
     p_known: float
     p_one_object: float
     p_cameras_agree: float
+    p_readable: float
     views: dict[str, int]
     level: Level
     reasons: tuple[str, ...]
@@ -101,7 +104,7 @@ class Verdict:
     @property
     def p_values(self) -> dict[str, float]:
         """By the names that users see."""
-        numbers = self.p_known, self.p_one_object, self.p_cameras_agree
+        numbers = self.p_known, self.p_one_object, self.p_cameras_agree, self.p_readable
         return dict(zip(P_VALUE_NAMES, numbers, strict=True))
 
 
@@ -140,7 +143,7 @@ class Verdicts(Sequence[Verdict]):
     def __getitem__(self, i: int) -> Verdict:  # type: ignore[override]
         pmf = self.pmf[i]
         top = int(pmf.argmax())
-        p_known, p_one_object, p_cameras_agree = self.p_values[i].tolist()
+        p_known, p_one_object, p_cameras_agree, p_readable = self.p_values[i].tolist()
         seen = zip(self.cameras, self.views[i].tolist(), strict=True)
         return Verdict(
             pmf=pmf,
@@ -153,6 +156,7 @@ class Verdicts(Sequence[Verdict]):
             p_known=p_known,
             p_one_object=p_one_object,
             p_cameras_agree=p_cameras_agree,
+            p_readable=p_readable,
             views={camera: count for camera, count in seen if count},
             level=Level(int(self.level[i])),
             reasons=tuple(reason for reason, on in zip(REASONS, self.raised[i], strict=True) if on),

@@ -45,17 +45,20 @@ def known_scores(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """mutual_information, ood_score and p_known of each track.  3 x [t]"""
     table, information = score_table(model.space, weak, sums.means())
-    score = model.ood_score(table)
-    return information, score, model.ood.p_value(score)
+    score = model.unknown(table)
+    return information, score, model.unknown.alarm.p_value(score)
 
 
-def contradiction_p_values(model: WarningModel, recent: RecentViews) -> tuple[np.ndarray, np.ndarray]:
-    """p_one_object and p_cameras_agree of each track.  2 x [t]"""
+def recent_p_values(model: WarningModel, recent: RecentViews) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """p_one_object, p_cameras_agree and p_readable of each track.  3 x [t]"""
     switch, _ = switch_statistic(recent.evidence, recent.features, recent.count, model.feature_weight)
     newest = recent.stamp.max(axis=1)
     together = recent.present & (recent.stamp >= newest[:, None] - model.camera_span_ns)
     disagreement = camera_statistic(recent.evidence, recent.camera, together)
-    return model.switch.p_value(switch), model.camera.p_value(disagreement)
+    readable = np.ones(len(newest))
+    if model.unreadable is not None:
+        readable = model.unreadable.alarm.p_value(recent.murk)
+    return model.switch.p_value(switch), model.camera.p_value(disagreement), readable
 
 
 def score_table(space: FeatureSpace, weak: EnsemblePosterior, means: Sums) -> tuple[np.ndarray, np.ndarray]:

@@ -87,6 +87,7 @@ class RecentViews:
         evidence: ln of the pmf, floored (`contradiction.evidence`). [tracks, WINDOW, classes] float32
         features: projected (`FeatureSpace.project`).               [tracks, WINDOW, r] float32
         camera, stamp: where each comes from, in nanoseconds.       [tracks, WINDOW] int
+        murk: how unreadable the clearest view so far is (`WarningModel.murk`); inf before the first. [tracks]
     """
 
     count: np.ndarray
@@ -94,6 +95,7 @@ class RecentViews:
     features: np.ndarray
     camera: np.ndarray
     stamp: np.ndarray
+    murk: np.ndarray
 
     @classmethod
     def zeros(cls, tracks: int, classes: int, projected: int) -> RecentViews:
@@ -103,16 +105,25 @@ class RecentViews:
             np.zeros((tracks, WINDOW, projected), np.float32),
             np.zeros((tracks, WINDOW), np.int64),
             np.zeros((tracks, WINDOW), np.int64),
+            np.full(tracks, np.inf),
         )
 
-    def pushed(self, evidence: np.ndarray, features: np.ndarray, camera: int, stamp: int) -> RecentViews:
-        """With one more view of each track.  evidence [tracks, classes], features [tracks, r]"""
+    def pushed(
+        self,
+        evidence: np.ndarray,
+        features: np.ndarray,
+        camera: int,
+        stamp: int,
+        murk: np.ndarray | float = -np.inf,
+    ) -> RecentViews:
+        """With one more view of each track.  [tracks, classes], [tracks, r], of all, of all, [tracks]"""
         return RecentViews(
             self.count + 1,
             _pushed(self.evidence, evidence),
             _pushed(self.features, features),
             _pushed(self.camera, camera),
             _pushed(self.stamp, stamp),
+            np.minimum(self.murk, murk),
         )
 
     @property

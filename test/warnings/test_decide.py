@@ -12,11 +12,13 @@ from lla_fusion_ros.warnings.state import Standing
 RULES = FusionSettings(
     ood_false_alarm=0.02, switch_false_alarm=0.01, disagreement_false_alarm=0.01, min_views=3
 )
-NOTHING = np.zeros((1, 3), bool)
+NOTHING = np.zeros((1, 4), bool)
 
 
-def p(known: float = 1.0, one_object: float = 1.0, cameras_agree: float = 1.0) -> np.ndarray:
-    return np.array([[known, one_object, cameras_agree]])
+def p(
+    known: float = 1.0, one_object: float = 1.0, cameras_agree: float = 1.0, readable: float = 1.0
+) -> np.ndarray:
+    return np.array([[known, one_object, cameras_agree, readable]])
 
 
 def raised(found: np.ndarray, views: int = 10, warned: np.ndarray = NOTHING) -> list[bool]:
@@ -24,19 +26,25 @@ def raised(found: np.ndarray, views: int = 10, warned: np.ndarray = NOTHING) -> 
 
 
 def test_a_p_value_at_the_rate_raises_its_reason_and_no_other() -> None:
-    assert raised(p(known=0.02)) == [True, False, False]
-    assert raised(p(one_object=0.01)) == [False, True, False]
-    assert raised(p(cameras_agree=0.01)) == [False, False, True]
-    assert raised(p(0.021, 0.011, 0.011)) == [False, False, False]
+    assert raised(p(known=0.02)) == [True, False, False, False]
+    assert raised(p(one_object=0.01)) == [False, True, False, False]
+    assert raised(p(cameras_agree=0.01)) == [False, False, True, False]
+    assert raised(p(0.021, 0.011, 0.011)) == [False, False, False, False]
 
 
 def test_a_stranger_needs_enough_views() -> None:
-    assert raised(p(known=0.001), views=2) == [False, False, False]
-    assert raised(p(known=0.001), views=3) == [True, False, False]
+    assert raised(p(known=0.001), views=2) == [False, False, False, False]
+    assert raised(p(known=0.001), views=3) == [True, False, False, False]
+
+
+def test_what_nobody_can_read_is_not_called_unknown() -> None:
+    assert raised(p(known=0.001, readable=0.01)) == [False, False, False, True]
+    assert raised(p(known=0.001, readable=0.01), views=2) == [False, False, False, False]
+    assert raised(p(known=0.01, readable=0.021)) == [True, False, False, False]
 
 
 def test_a_warning_ends_only_when_its_sign_is_clearly_gone() -> None:
-    warned = np.array([[True, False, False]])
+    warned = np.array([[True, False, False, False]])
     assert raised(p(known=0.03), warned=warned)[0]
     assert not raised(p(known=0.05), warned=warned)[0]
 
@@ -50,7 +58,7 @@ def test_a_long_track_is_held_to_a_smaller_rate_per_view() -> None:
 
 def test_the_strongest_sign_is_raised_however_long_the_track() -> None:
     strongest = 1.0001e-4  # what an AlarmTable gives at least, up to rounding
-    assert raised(p(one_object=strongest, cameras_agree=strongest), views=1_000_000)[1:] == [True, True]
+    assert raised(p(one_object=strongest, cameras_agree=strongest), views=1_000_000)[1:3] == [True, True]
 
 
 def test_ten_times_rarer_is_an_error_and_a_switch_always_is() -> None:
@@ -59,6 +67,7 @@ def test_ten_times_rarer_is_an_error_and_a_switch_always_is() -> None:
         (p(known=0.01), Level.WARN),
         (p(known=0.002), Level.ERROR),
         (p(cameras_agree=0.009), Level.WARN),
+        (p(readable=0.0001), Level.WARN),
         (p(one_object=0.009), Level.ERROR),
     ):
         now = raised_reasons(found, np.array([10]), NOTHING, RULES)
@@ -88,7 +97,7 @@ def test_a_switch_that_not_all_cameras_show_is_told_but_does_not_restart_the_tra
 
 def test_while_cameras_disagree_no_track_begins_again() -> None:
     found = decisions([p(), p(one_object=0.001, cameras_agree=0.001)])
-    assert found[-1].raised[0].tolist() == [False, True, True] and not found[-1].restart[0]
+    assert found[-1].raised[0].tolist() == [False, True, True, False] and not found[-1].restart[0]
 
 
 def test_a_track_begins_again_when_the_last_camera_shows_the_switch() -> None:

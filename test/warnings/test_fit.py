@@ -9,8 +9,10 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from lla_fusion_ros.types.errors import InputError
-from lla_fusion_ros.warnings.fit import RIDGE, fit_logistic, fit_warnings
+from lla_fusion_ros.types.views import QUALITIES
+from lla_fusion_ros.warnings.fit import fit_warnings
 from lla_fusion_ros.warnings.fit_space import fit_space
+from lla_fusion_ros.warnings.fit_unknown import RIDGE, fit_logistic
 from lla_fusion_ros.warnings.result import Scores
 from support.feature_world import FeatureWorld
 from support.warned_tracks import scores_along
@@ -51,11 +53,10 @@ def test_tracks_of_several_cameras_give_the_camera_threshold(world) -> None:
 
 def test_the_logistic_fit_equals_the_reference_implementation() -> None:
     rng = np.random.default_rng(0)
-    negative, positive = rng.normal(size=(80, 3)), rng.normal(size=(50, 3)) + 0.7
-    intercept, coefficients = fit_logistic(negative, positive)
-    weight = np.repeat([0.5 / 80, 0.5 / 50], [80, 50])
-    reference = LogisticRegression(C=1 / RIDGE, tol=1e-10, max_iter=1000)
-    reference.fit(np.concatenate([negative, positive]), np.repeat([0, 1], [80, 50]), weight)
+    target = np.repeat([0, 1], [80, 50])
+    rows, weight = rng.normal(size=(130, 3)) + 0.7 * target[:, None], rng.dirichlet(np.ones(130))
+    intercept, *coefficients = fit_logistic(rows, target, weight)
+    reference = LogisticRegression(C=1 / RIDGE, tol=1e-10, max_iter=1000).fit(rows, target, weight)
     np.testing.assert_allclose(coefficients, reference.coef_[0], rtol=1e-4)
     assert intercept == pytest.approx(reference.intercept_[0], rel=1e-4)
 
@@ -81,3 +82,32 @@ def test_other_tracks_can_be_the_reference_of_what_is_known(world) -> None:
     model = fit_warnings(world.posterior, world.known(60), world.strange(60), reference)
     again = fit_space(reference.features, reference.steps, reference.label)
     np.testing.assert_array_equal(model.space.centres, again.centres)
+
+
+def judged(tracks, darkness: float, seed: int):
+    """The same tracks with pictures of some quality."""
+    shape = (*tracks.logits.shape[:2], len(QUALITIES))
+    quality = np.random.default_rng(seed).normal(0, 0.3, shape).astype(np.float32)
+    quality[..., 0] -= darkness
+    return replace(tracks, quality=quality, regime=np.full(len(tracks), f"darkness {darkness}"))
+
+
+def test_bad_pictures_are_told_and_ordinary_ones_in_every_condition_are_not(world) -> None:
+    inside, dusk, night = (judged(world.known(100), dark, 1) for dark in (0.0, 1.0, 4.0))
+    model = fit_warnings(world.posterior, inside, world.strange(60), conditions=dusk, unreadable=night)
+    for darkness, called in ((0.0, 0.0), (1.0, 0.0), (4.0, 1.0)):
+        found = scores_along(world, model, judged(world.known(50), darkness, 2))
+        assert np.mean(lowest(found[2:], 3) <= 0.02) == pytest.approx(called, abs=0.1)
+
+
+def test_one_clear_view_is_enough_and_views_without_pictures_are_never_called_bad(world) -> None:
+    night = judged(world.known(60), 4.0, 1)
+    model = fit_warnings(
+        world.posterior, judged(world.known(100), 0.0, 1), world.strange(60), unreadable=night
+    )
+    assert (scores_along(world, model, world.known(5))[-1].p_values[:, 3] == 1).all()
+    clearing = judged(world.known(5), 4.0, 2)
+    clearing.quality[:, 5] = 0.0
+    found = scores_along(world, model, clearing)
+    assert (found[4].p_values[:, 3] < 0.02).all() and (found[5].p_values[:, 3] > 0.1).all()
+    assert (found[-1].p_values[:, 3] > 0.1).all()

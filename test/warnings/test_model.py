@@ -42,6 +42,25 @@ def test_a_record_without_its_parts_is_refused(model) -> None:
         WarningModel.from_parts({}, model.to_parts()[1])
 
 
+def test_a_record_of_an_older_file_loads_and_never_says_cannot_tell(world, model) -> None:
+    arrays, record = model.to_parts()
+    unknown = record.pop("unknown")
+    record |= {**unknown, "ood": unknown["alarm"]}
+    del record["unreadable"], record["alarm"]
+    older = WarningModel.from_parts(arrays, record)
+    older.check(world.posterior.networks, world.posterior.features)
+    tracks = world.strange(5)
+    for a, b in zip(scores_along(world, model, tracks), scores_along(world, older, tracks), strict=True):
+        np.testing.assert_array_equal(a.p_values, b.p_values)
+
+
+def test_a_detector_of_another_width_is_refused(world, model) -> None:
+    arrays, record = model.to_parts()
+    record["unknown"]["scale"] = [1.0]
+    with pytest.raises(BundleError, match="scale"):
+        WarningModel.from_parts(arrays, record).check(world.posterior.networks, world.posterior.features)
+
+
 def test_scores_of_another_version_are_refused(model) -> None:
     arrays, record = model.to_parts()
     record["scores"] = ["entropy"]

@@ -28,6 +28,7 @@ from lla_fusion_ros.lab.calibration.network_calibration import (
     fit_temperatures,
     scaled,
 )
+from lla_fusion_ros.lab.calibration.warning_tracks import warning_tracks
 from lla_fusion_ros.lab.calibration.workload import (
     CHOICE,
     FUSERS,
@@ -40,7 +41,7 @@ from lla_fusion_ros.lab.calibration.workload import (
     workload,
 )
 from lla_fusion_ros.lab.datasets import REGIMES, CropSet, Splits, border_of, cut, degrade
-from lla_fusion_ros.lab.datasets.outliers import outlier_tracks
+from lla_fusion_ros.lab.datasets.background import background_tracks
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.posterior.tune import Tuning, tune
 from lla_fusion_ros.types.errors import InputError
@@ -77,7 +78,8 @@ class Trained:
 class CalibrationOptions:
     """Attributes:
     cross: also fit the covariance between networks; C^2 blocks make the file larger.
-    outliers: number of synthetic outlier tracks the warning model is fitted on.
+    outliers: number of synthetic outlier tracks the warning model is fitted on, and of background ones.
+    background: folder of natural images for background tracks; scenery and textures are drawn without one.
     draws: how often the validation tracks are degraded; more draws steady the fuser's fits.
     test: also score the test tracks.
     candidates: fusers that the default is chosen from.
@@ -86,6 +88,7 @@ class CalibrationOptions:
 
     cross: bool = False
     outliers: int = 360
+    background: str | None = None
     draws: int = 2
     test: bool = True
     candidates: tuple[str, ...] = CANDIDATES
@@ -94,6 +97,8 @@ class CalibrationOptions:
     def __post_init__(self) -> None:
         if self.draws < 1:
             raise InputError(f"calibration needs at least one draw of the degradations, not {self.draws}")
+        if self.background is not None:
+            background_tracks(1, 1, folder=self.background)  # hours of training come before they are needed
 
 
 def calibrated_bundle(
@@ -118,10 +123,17 @@ def calibrated_bundle(
     values, weight_prior = _fuser_values(posterior, views, stage)
     chosen = choose_safely(posterior, views, weight_prior, values, options, stage)
     classify = _counted(trained.networks.classify, WARNINGS, expected, stage)
-    outside = views_of_crops(
-        classify, outlier_tracks(validation, options.outliers, options.seed), seed=options.seed + 1
+    met = warning_tracks(
+        classify,
+        splits.validation,
+        validation,
+        trained.margin,
+        options.outliers,
+        options.background,
+        options.seed,
     )
-    warnings = fit_warnings(posterior, views, outside, _known(trained, splits, classify, options))
+    known = _known(trained, splits, classify, options)
+    warnings = fit_warnings(posterior, views, met.strange, known, met.conditions, met.unreadable)
     arrays, record = warnings.to_parts()
     meta = BundleMeta(
         architecture=trained.architecture,

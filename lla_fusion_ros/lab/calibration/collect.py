@@ -58,13 +58,20 @@ def by_track(views: Views, crops: CropSet, keep: np.ndarray, regime: str) -> Tra
     logits[row, step], features[row, step] = views.logits[order], views.features[order]
     camera[row, step] = crops.camera[keep][order]
     label = crops.label[keep][order][start]
-    return TrackViews(logits, features, camera, steps, label, np.full(len(source), regime), source)
+    quality = None
+    if views.quality is not None:
+        quality = np.zeros((*shape, views.quality.shape[1]), np.float32)
+        quality[row, step] = views.quality[order]
+    return TrackViews(logits, features, camera, steps, label, np.full(len(source), regime), source, quality)
 
 
 def _in_batches(
     classify: Callable[[np.ndarray], Views], images: np.ndarray, rows: np.ndarray, batch: int
 ) -> Views:
     parts = [classify(images[rows[start : start + batch]]) for start in range(0, len(rows), batch)]
+    measured = [part.quality for part in parts if part.quality is not None]
     return Views(
-        np.concatenate([part.logits for part in parts]), np.concatenate([part.features for part in parts])
+        np.concatenate([part.logits for part in parts]),
+        np.concatenate([part.features for part in parts]),
+        np.concatenate(measured) if len(measured) == len(parts) else None,
     )

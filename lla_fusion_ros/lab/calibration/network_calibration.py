@@ -11,6 +11,7 @@ import torch
 from scipy.optimize import minimize_scalar
 
 from lla_fusion_ros.bundle.bundle import network_tensors
+from lla_fusion_ros.images.quality import crop_quality
 from lla_fusion_ros.networks import Ensemble, Normalisation, SplitNetwork
 from lla_fusion_ros.posterior.cross import CrossSum
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
@@ -84,7 +85,7 @@ class TorchNetworks:
         with torch.inference_mode():
             images = self._normalisation(torch.from_numpy(np.ascontiguousarray(crops)))
             logits, features = self._ensemble(images)
-        return Views(logits.numpy(), features.numpy())
+        return Views(logits.numpy(), features.numpy(), crop_quality(crops))
 
     def scale(self, temperatures: Sequence[float]) -> None:
         self._ensemble = None

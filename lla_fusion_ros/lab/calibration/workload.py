@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lla_fusion_ros.lab.calibration.collect import LONGEST
+from lla_fusion_ros.lab.calibration.warning_tracks import warning_crops
 from lla_fusion_ros.lab.datasets import REGIMES, Splits, TrackSet
 
 TEMPERATURES, POSTERIOR, FUSERS = "temperature scaling", "Laplace posterior", "fusers"
@@ -50,14 +51,13 @@ def workload(splits: Splits, networks: int, draws: int, outliers: int, test: boo
     """What `calibrated_bundle` will do with these splits; `folds` fits of every fuser choose the default."""
     regimes = len(REGIMES)
     train, validation, scored = (_crops(part) for part in (splits.train, splits.validation, splits.test))
-    length = validation / max(len(splits.validation.tracks), 1)
     return Workload(
         {
             TEMPERATURES: StageWork(crops=regimes * draws * validation),
             POSTERIOR: StageWork(crops=train),
             FUSERS: StageWork(fits=1),
             CHOICE: StageWork(fits=folds),
-            WARNINGS: StageWork(crops=round(regimes * outliers * length) + train),
+            WARNINGS: StageWork(crops=warning_crops(splits.validation, outliers) + train),
             SCORES: StageWork(crops=regimes * scored if test else 0),
         },
         networks,

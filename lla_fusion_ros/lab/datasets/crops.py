@@ -22,6 +22,7 @@ _CAST = 0.15
 _FADE = (-0.3, 0.9)
 _GAMMA = 0.5  # logarithms
 _SURROUNDINGS = 1.2
+_CODED_QUALITY, _CODED_PIXELS, _CODED_CAST, _TILT = (40, 95), (16, 56), 0.35, 0.25
 
 
 def border_of(size: int) -> int:
@@ -101,13 +102,15 @@ def augmentation_plan(
     hard: float = 0.3,
     faded: float = 0.0,
     relit: float = 0.0,
+    coded: float = 0.0,
 ) -> Plan:
     """A fresh plan for training: shares of clean (slightly moved and lit) and hard crops, the rest mixed.
 
     All of them are stretched and tinted a little too, for signs seen askew and cameras of other colours; a
     share of them is `faded`, for signs bleached by the sun and cameras that see few colours at night; a share
     is `relit`, with other contrasts and surroundings brighter or darker than they were: in a data set with
-    few tracks of a class the light around them would give the class away.
+    few tracks of a class the light around them would give the class away; a share is `coded`, as other
+    cameras send it: JPEG at some resolution, in other colours and contrasts, seen from another side.
     """
     if not (clean >= 0 and hard >= 0 and clean + hard <= 1):
         raise InputError(f"shares clean={clean}, hard={hard} must be >= 0 and sum to at most 1")
@@ -131,6 +134,18 @@ def augmentation_plan(
             surroundings=np.exp(np.where(chosen, rng.uniform(-_SURROUNDINGS, _SURROUNDINGS, count), 0.0)),
             gamma=np.exp(np.where(chosen, rng.uniform(-_GAMMA, _GAMMA, count), 0.0)),
         )
+    if coded > 0:
+        chosen = rng.random(count) < coded
+        plan = replace(
+            plan,
+            tilt=np.where(chosen[:, None], rng.uniform(-_TILT, _TILT, (count, 2)), 0.0),
+            gamma=np.where(chosen, np.exp(rng.uniform(-_GAMMA, _GAMMA, count)), plan.gamma),
+            cast=np.where(
+                chosen[:, None], np.exp(rng.uniform(-_CODED_CAST, _CODED_CAST, (count, 3))), plan.cast
+            ),
+            jpeg=np.where(chosen, rng.integers(*_CODED_QUALITY, count), 0),
+            pixels=np.rint(np.geomspace(*_CODED_PIXELS, 32))[rng.integers(0, 32, count)],
+        )
     return plan
 
 
@@ -145,6 +160,7 @@ def _plan(
         scale=1 + rng.uniform(-scale, scale, count),
         stretch=np.ones(count),
         angle=np.deg2rad(rng.uniform(-degrees, degrees, count)),
+        tilt=np.zeros((count, 2)),
         cover=np.full(count, np.nan),
         colour=np.zeros((count, 3)),
         blur=none,
@@ -155,6 +171,8 @@ def _plan(
         gain=np.ones(count),
         cast=np.ones((count, 3)),
         noise=none,
+        jpeg=none,
+        pixels=none,
     )
 
 

@@ -21,7 +21,7 @@ _GRAIN_POOL = 1 << 20  # normal numbers the crops share: fresh ones would take m
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What happens to each crop, in this order: surroundings, move, cover, blur, fade, gamma, gain, noise.
+    """What happens to each crop, in this order: surroundings, move, cover, blur, fade, gamma, gain, code.
 
     Attributes:
         surroundings: brightness factor of what is around the object, 1 is unchanged. [crops]
@@ -29,6 +29,7 @@ class Plan:
         scale: field of view, 1 is unchanged.                       [crops]
         stretch: width of the field of view over its height.        [crops]
         angle: rotation in radians.                                 [crops]
+        tilt: perspective: how much larger one side looks, 0: none. [crops, 2]
         cover: direction of the covered half in radians, NaN: none. [crops]
         colour: of the cover, 0 to 255.                             [crops, 3]
         blur: sigma, fraction of the side.                          [crops]
@@ -39,6 +40,8 @@ class Plan:
         gain: brightness factor.                                    [crops]
         cast: brightness factor of each colour.                     [crops, 3]
         noise: sigma, 1 is full scale.                              [crops]
+        jpeg: quality of the code, 0: none.                         [crops]
+        pixels: side that a camera saw the crop with when it coded it. [crops]
     """
 
     surroundings: np.ndarray
@@ -46,6 +49,7 @@ class Plan:
     scale: np.ndarray
     stretch: np.ndarray
     angle: np.ndarray
+    tilt: np.ndarray
     cover: np.ndarray
     colour: np.ndarray
     blur: np.ndarray
@@ -56,6 +60,8 @@ class Plan:
     gain: np.ndarray
     cast: np.ndarray
     noise: np.ndarray
+    jpeg: np.ndarray
+    pixels: np.ndarray
 
     def __len__(self) -> int:
         return len(self.scale)
@@ -88,6 +94,8 @@ def apply_plan(images: np.ndarray, border: int, plan: Plan, rng: np.random.Gener
         if (gain != 1).any() or noise > 0:
             start = offsets[row]
             crop = _sensor(crop, gain, noise, grain[start : start + crop.size].reshape(crop.shape))
+        if plan.jpeg[row] > 0:
+            crop = _coded(crop, int(plan.pixels[row]), int(plan.jpeg[row]))
         result[row] = crop
     return result
 
@@ -128,7 +136,8 @@ def _around(length: int, side: int) -> np.ndarray:
 def _move(image: np.ndarray, side: int, border: int, plan: Plan, row: int) -> np.ndarray:
     dx, dy = plan.shift[row] * side
     scale, angle, stretch = plan.scale[row], plan.angle[row], np.sqrt(plan.stretch[row])
-    if dx == dy == angle == 0 and scale == stretch == 1:  # untouched crops stay exact
+    tilt = plan.tilt[row] / side
+    if dx == dy == angle == 0 and scale == stretch == 1 and not tilt.any():  # untouched crops stay exact
         return image[border : border + side, border : border + side]
     centre = (side - 1) / 2
     cos, sin = scale * np.cos(angle), scale * np.sin(angle)
@@ -144,6 +153,11 @@ def _move(image: np.ndarray, side: int, border: int, plan: Plan, row: int) -> np
         matrix *= factors[:, None]
         matrix[:, 2] += (border + centre) * (1 - factors)
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    if tilt.any():  # about the middle of the crop
+        lean = np.array([[1, 0, 0], [0, 1, 0], [*tilt, 1 - centre * tilt.sum()]])
+        lean[:2, :] += centre * np.array([*tilt, -centre * tilt.sum()])
+        whole = np.vstack([matrix, [0, 0, 1]]) @ lean
+        return cv2.warpPerspective(image, whole, (side, side), flags=flags, borderMode=cv2.BORDER_REPLICATE)
     return cv2.warpAffine(image, matrix, (side, side), flags=flags, borderMode=cv2.BORDER_REPLICATE)
 
 
@@ -162,6 +176,14 @@ def _streak(length: float, heading: float) -> np.ndarray:
     for step in np.linspace(-length / 2, length / 2, 4 * half + 1):
         kernel[int(round(half + step * np.sin(heading))), int(round(half + step * np.cos(heading)))] += 1
     return kernel / kernel.sum()
+
+
+def _coded(crop: np.ndarray, pixels: int, quality: int) -> np.ndarray:
+    """As a camera sends it that saw `pixels` across: JPEG with half the colour resolution."""
+    small = cv2.resize(crop, (pixels, pixels), interpolation=cv2.INTER_AREA)
+    coded = cv2.imencode(".jpg", small[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality])[1]
+    seen = np.asarray(cv2.imdecode(coded, cv2.IMREAD_COLOR))
+    return cv2.resize(seen[..., ::-1], crop.shape[1::-1], interpolation=cv2.INTER_LINEAR)
 
 
 def _sensor(crop: np.ndarray, gain: np.ndarray, noise: float, grain: np.ndarray) -> np.ndarray:

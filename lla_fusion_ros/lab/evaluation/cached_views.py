@@ -19,7 +19,7 @@ from lla_fusion_ros.lab.datasets import Regime, TrackSet
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_views import TrackViews
 
-_VERSION = 1  # raised when the same key would give other arrays, for instance after a change to `degrade`
+_VERSION = 2  # raised when the same key would give other arrays, for instance after a change to `degrade`
 
 
 def default_cache() -> Path:
@@ -55,7 +55,8 @@ def network_outputs(
         return views
 
     views = views_of_tracks(classify, tracks, bundle.input_size, bundle.crop_margin, (regime,), seed, longest)
-    save_arrays(file, {field.name: getattr(views, field.name) for field in fields(TrackViews)})
+    arrays = {field.name: getattr(views, field.name) for field in fields(TrackViews)}
+    save_arrays(file, {name: array for name, array in arrays.items() if array is not None})
     return views
 
 
@@ -70,7 +71,7 @@ def _load(file: Path) -> TrackViews | None:
     """None where nothing was kept, or where the file does not read: it is then made again."""
     try:
         with np.load(file, allow_pickle=False) as stored:
-            return TrackViews(**{field.name: stored[field.name] for field in fields(TrackViews)})
+            return TrackViews(**{f.name: stored[f.name] for f in fields(TrackViews) if f.name in stored})
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
 

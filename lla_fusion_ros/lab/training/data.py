@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 
 from lla_fusion_ros.lab.datasets import TrackSet, apply_plan, augmentation_plan, border_of, cut
+from lla_fusion_ros.lab.datasets.background import background_tracks
 from lla_fusion_ros.lab.datasets.outliers import OUTLIER_KINDS
 from lla_fusion_ros.lab.training.training_settings import TrainSettings
 from lla_fusion_ros.types.errors import InputError
 
 _CROPS_PER_OPERATION = 4
+_BACKGROUND_PLACES = 3000
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,20 +27,27 @@ class TrainingData:
         images: [crops, size + 2 border, size + 2 border, 3] uint8
         labels: [crops]
         border: pixels of surroundings on each side.
+        background: crops of what is no object at all, of the same shape; may be none.
         mirrored: the class that the mirror image of each class shows, -1: none.   [classes]
     """
 
     images: np.ndarray
     labels: np.ndarray
     border: int
+    background: np.ndarray
     mirrored: np.ndarray
 
     def __len__(self) -> int:
         return len(self.images)
 
 
-def training_data(tracks: TrackSet, settings: TrainSettings) -> TrainingData:
-    """Cut the training tracks, a quarter of the crop's side as surroundings."""
+def training_data(
+    tracks: TrackSet, settings: TrainSettings, background: str | Path | None = None
+) -> TrainingData:
+    """Cut the training tracks, a quarter of the crop's side as surroundings.
+
+    `background` is a folder of natural images: places in them join the synthetic outliers.
+    """
     border = border_of(settings.size)
     crops = cut(tracks, settings.size, settings.margin, border)
     if len(set(crops.label.tolist())) < 2:
@@ -45,7 +55,11 @@ def training_data(tracks: TrackSet, settings: TrainSettings) -> TrainingData:
     mirrored = np.full(len(tracks.class_names), -1)
     for label, other in enumerate(tracks.mirrored):
         mirrored[label] = -1 if other is None else other
-    return TrainingData(crops.images, crops.label, border, mirrored)
+    places = np.empty((0, *crops.images.shape[1:]), np.uint8)
+    if background is not None:
+        found = background_tracks(_BACKGROUND_PLACES, 2, settings.seed, background)
+        places = cut(found, settings.size, settings.margin, border).images
+    return TrainingData(crops.images, crops.label, border, places, mirrored)
 
 
 def batch_size(data: TrainingData, settings: TrainSettings) -> int:
@@ -78,7 +92,13 @@ def epoch_batches(
         images = np.concatenate([known, strange])
         labels = np.concatenate([known_labels, np.full(len(strange), -1)])
         plan = augmentation_plan(
-            len(images), rng, settings.clean, settings.hard, settings.faded, settings.relit
+            len(images),
+            rng,
+            settings.clean,
+            settings.hard,
+            settings.faded,
+            settings.relit,
+            settings.coded,
         )
         images = apply_plan(images, data.border, plan, rng)
         for batch in range(batches):
@@ -108,13 +128,14 @@ def _some_mirrored(
 
 
 def _outliers(data: TrainingData, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Crops of synthetic outliers; each operation is drawn again for a few crops at a time."""
+    """Synthetic outliers, half of them background if there is some; operations change every few crops."""
     side = data.images.shape[1]
     reach = (side - 2 * data.border) / side
     kinds = list(OUTLIER_KINDS.values())
     made = [data.images[:0]]
-    for start in range(0, count, _CROPS_PER_OPERATION):
-        size = min(_CROPS_PER_OPERATION, count - start)
+    natural = count // 2 if len(data.background) else 0
+    for start in range(0, count - natural, _CROPS_PER_OPERATION):
+        size = min(_CROPS_PER_OPERATION, count - natural - start)
         own = rng.integers(0, len(data), size)
         other = rng.integers(0, len(data), size)
         same = data.labels[own] == data.labels[other]
@@ -123,4 +144,6 @@ def _outliers(data: TrainingData, count: int, rng: np.random.Generator) -> np.nd
             same = data.labels[own] == data.labels[other]
         operation = kinds[int(rng.integers(len(kinds)))]
         made.append(operation(data.images[own], data.images[other], reach, rng))
-    return np.concatenate(made)
+    if natural:
+        made.append(data.background[rng.integers(0, len(data.background), natural)])
+    return rng.permutation(np.concatenate(made))

@@ -95,7 +95,7 @@ def run_recipe(
             split = (recipe.holdout, recipe.fractions, recipe.split_seed, recipe.own_test)
             quick = " quick" if recipe.quick else ""
             folder = CheckpointFolder(checkpoints, settings, f"{tracks.digest} {split}{quick}")
-        data = training_data(splits.train, settings)
+        data = training_data(splits.train, settings, recipe.calibration.background)
         members = train_ensemble(data, len(classes), settings, device, folder, resume, report, members)
     assert members is not None
     trained = Trained(

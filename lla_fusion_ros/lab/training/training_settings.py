@@ -29,6 +29,7 @@ class TrainSettings:
             rest is mixed. docs/method.md defines the regimes.
         faded: share of the crops that lose up to nine tenths of their colour, or gain some.
         relit: share of the crops with other contrasts, and surroundings brighter or darker than they were.
+        coded: share of the crops as other cameras send them: JPEG, other colours and contrasts, another side.
         outliers: synthetic outliers added to each batch, as a share of it; the networks learn to know nothing
             about them (uniform target), which is what makes unknown objects stand out. 0 switches it off.
         repulsion: strength of the kernel that pushes the members' predictions apart; 0 trains them
@@ -50,6 +51,7 @@ class TrainSettings:
     hard: float = 0.3
     faded: float = 0.0
     relit: float = 0.0
+    coded: float = 0.0
     outliers: float = 0.15
     repulsion: float = 0.0
     seed: int = 0
@@ -69,6 +71,7 @@ class TrainSettings:
             "hard": 0 <= self.hard <= 1 - self.clean + 1e-9,
             "faded": 0 <= self.faded <= 1,
             "relit": 0 <= self.relit <= 1,
+            "coded": 0 <= self.coded <= 1,
             "outliers": 0 <= self.outliers <= 1,
             "repulsion": self.repulsion >= 0,
             "margin": 0 <= self.margin < 10,

@@ -1,0 +1,57 @@
+"""What a crop tells about the picture, whatever it shows: light, contrast, sharpness, colour, clipping."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lla_fusion_ros.types.views import QUALITIES
+
+_LUMA = np.array([0.299, 0.587, 0.114], np.float32)
+_BRIGHT, _BLACK = 250, 5
+AT_ONCE = 256  # crops, for memory
+
+
+def crop_quality(crops: np.ndarray) -> np.ndarray:
+    """The numbers of QUALITIES for each crop.  [crops, side, side, 3] uint8 RGB -> [crops, qualities] float32
+
+    brightness, contrast: mean and spread of the light.
+    sharpness: how much neighbours differ, in units of the contrast; little in blurred and magnified crops.
+    grain: how much pixels differ from the mean of their neighbours, the same way; noise and compression.
+    colour, colour_sharpness: spread and steepness of what is not grey.
+    clipped, black: shares of pixels at the ends of the range.
+    """
+    parts = [_quality(crops[at : at + AT_ONCE]) for at in range(0, len(crops), AT_ONCE)]
+    return np.concatenate(parts) if parts else np.zeros((0, len(QUALITIES)), np.float32)
+
+
+def _quality(crops: np.ndarray) -> np.ndarray:
+    pixels = crops.astype(np.float32)
+    luma = pixels @ _LUMA  # [n, side, side]
+    colour = (pixels[..., 0] - luma) + (luma - pixels[..., 2])
+    contrast, hue = luma.std(axis=(1, 2)) + 1.0, colour.std(axis=(1, 2)) + 1.0
+    return np.stack(
+        [
+            np.log(luma.mean(axis=(1, 2)) + 1.0),
+            np.log(contrast),
+            np.log(_steepness(luma) / contrast + 1e-3),
+            np.log(_grain(luma) / contrast + 1e-3),
+            np.log(hue),
+            np.log(_steepness(colour) / hue + 1e-3),
+            (crops.max(axis=3) >= _BRIGHT).mean(axis=(1, 2)),
+            (crops.max(axis=3) <= _BLACK).mean(axis=(1, 2)),
+        ],
+        axis=1,
+    ).astype(np.float32)
+
+
+def _steepness(plane: np.ndarray) -> np.ndarray:
+    """Mean difference of neighbours.  [n, side, side] -> [n]"""
+    across, down = np.abs(np.diff(plane, axis=2)), np.abs(np.diff(plane, axis=1))
+    return (across.mean(axis=(1, 2)) + down.mean(axis=(1, 2))) / 2
+
+
+def _grain(plane: np.ndarray) -> np.ndarray:
+    """Mean distance of a pixel from the mean of its four neighbours.  [n, side, side] -> [n]"""
+    middle = plane[:, 1:-1, 1:-1]
+    around = plane[:, :-2, 1:-1] + plane[:, 2:, 1:-1] + plane[:, 1:-1, :-2] + plane[:, 1:-1, 2:]
+    return np.abs(middle - around / 4).mean(axis=(1, 2))

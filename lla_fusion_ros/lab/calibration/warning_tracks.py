@@ -1,0 +1,96 @@
+"""What warnings are fitted on besides the regimes: conditions, background, outliers, bad pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from lla_fusion_ros.lab.calibration.collect import by_track, views_of_crops
+from lla_fusion_ros.lab.datasets import REGIMES, CropSet, TrackSet, cut, outlier_tracks
+from lla_fusion_ros.lab.datasets.background import background_tracks
+from lla_fusion_ros.lab.datasets.conditions import CONDITIONS, UNREADABLE, under_condition
+from lla_fusion_ros.types.track_views import TrackViews, joined
+from lla_fusion_ros.types.views import Views
+
+MOST_TRACKS = 200  # of the validation tracks are put under conditions, evenly picked
+MOST_VIEWS = 10  # of each, the first ones: small and far away, where most false alarms are
+AT_ONCE = 32  # tracks whose images are in memory
+BACKGROUND_FRAMES = 10
+# Background is also met through compression, in the dark and far away.
+BACKGROUND_CONDITIONS = ("as recorded", "JPEG 70", "dark, JPEG 95", "blur", "small, JPEG 90")
+
+Classify = Callable[[np.ndarray], Views]
+
+
+@dataclass(frozen=True, slots=True)
+class WarningTracks:
+    """`regime` names the condition or the kind of stranger.
+
+    Attributes:
+        conditions: known objects under CONDITIONS.
+        unreadable: known objects under UNREADABLE.
+        strange: background, and synthetic outliers made from known objects.
+    """
+
+    conditions: TrackViews
+    unreadable: TrackViews
+    strange: TrackViews
+
+
+def warning_tracks(
+    classify: Classify,
+    validation: TrackSet,
+    crops: CropSet,
+    margin: float,
+    outliers: int,
+    folder: str | Path | None,
+    seed: int,
+) -> WarningTracks:
+    """From validation tracks, their crops with a border, and images below `folder` where one is named."""
+    size = crops.size
+    known = _thinned(validation)
+    backgrounds = background_tracks(outliers, BACKGROUND_FRAMES, seed, folder)
+    background = views_under(classify, backgrounds, BACKGROUND_CONDITIONS, size, margin, seed)
+    signlike = views_of_crops(
+        classify, outlier_tracks(crops, outliers, seed), seed=seed + 1, longest=MOST_VIEWS
+    )
+    return WarningTracks(
+        views_under(classify, known, CONDITIONS, size, margin, seed),
+        views_under(classify, known, UNREADABLE, size, margin, seed),
+        # Groups weigh the same: every condition of the background as much as all sign-like outliers, which
+        # alone would teach that any odd picture of a sign is unknown.
+        joined([background, replace(signlike, regime=np.full(len(signlike), "sign-like"))]),
+    )
+
+
+def views_under(
+    classify: Classify, tracks: TrackSet, conditions: Iterable[str], size: int, margin: float, seed: int
+) -> TrackViews:
+    """What the networks say of all tracks under each condition; `source` numbers the tracks."""
+    parts = []
+    for condition in conditions:
+        for start in range(0, len(tracks.tracks), AT_ONCE):
+            some = replace(tracks, tracks=tracks.tracks[start : start + AT_ONCE])
+            crops = cut(under_condition(some, condition, seed + start), size, margin)
+            views = by_track(classify(crops.images), crops, np.ones(len(crops), bool), condition)
+            parts.append(replace(views, source=views.source + start))
+    return joined(parts)
+
+
+def warning_crops(validation: TrackSet, outliers: int) -> int:
+    """How many crops `warning_tracks` classifies, about."""
+    views = sum(len(track.frames) for track in _thinned(validation).tracks)
+    per_track = views / max(min(len(validation.tracks), MOST_TRACKS), 1)
+    background = 2 * outliers * BACKGROUND_FRAMES * len(BACKGROUND_CONDITIONS)
+    return round(
+        views * (len(CONDITIONS) + len(UNREADABLE)) + background + len(REGIMES) * outliers * per_track
+    )
+
+
+def _thinned(tracks: TrackSet) -> TrackSet:
+    step = max(1, -(-len(tracks.tracks) // MOST_TRACKS))
+    chosen = [replace(track, frames=track.frames[:MOST_VIEWS]) for track in tracks.tracks[::step]]
+    return replace(tracks, tracks=tuple(chosen))

@@ -1,0 +1,46 @@
+"""Signs of one country that another lacks: for testing warnings only, never for fitting them."""
+
+from __future__ import annotations
+
+# Classes of BelgiumTSC that GTSRB has no sign of. Left out are signs that differ in details only: double
+# bends, speed bump ahead, speed limits without their number, the arrow for left or right.
+BELGIAN_NOT_GERMAN = frozenset(
+    {
+        "cattle",
+        "railway crossing with gates",
+        "road narrows",
+        "road narrows on the left",
+        "crossing, give way to the right",
+        "give way to oncoming traffic",
+        "no bicycles",
+        "weight limit",
+        "width limit",
+        "height limit",
+        "no left turn",
+        "no right turn",
+        "path for pedestrians and bicycles",
+        "bicycle path",
+        "divided path for bicycles and pedestrians",
+        "no parking",
+        "no stopping",
+        "no parking from 1st to 15th",
+        "no parking from 16th to 31st",
+        "priority over oncoming traffic",
+        "parking",
+        "parking for disabled people",
+        "parking for cars",
+        "parking for lorries",
+        "parking for coaches",
+        "parking on the verge",
+        "residential zone",
+        "end of residential zone",
+        "one way",
+        "dead end",
+        "end of works",
+        "pedestrian crossing",
+        "bicycle crossing",
+        "parking this way",
+        "speed bump",
+        "end of priority road",
+    }
+)
