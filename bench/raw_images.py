@@ -92,7 +92,8 @@ def measure(profile: str, seconds: float, model: str) -> dict[str, Any]:
     """One run with the node and the cameras in processes of their own."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([".", os.environ.get("PYTHONPATH", "")])}
     env.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    env |= dict.fromkeys(VARIABLES, profile)
+    if profile:
+        env |= dict.fromkeys(VARIABLES, profile)
     parameters = ["--ros-args", "-p", f"model:={model}", "-p", f"cameras:=[{','.join(CAMERAS)}]"]
     node = subprocess.Popen(
         [sys.executable, "-m", "lla_fusion_ros.ros", "perception", *parameters],
