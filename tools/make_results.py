@@ -25,7 +25,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 MARK = re.compile(r"(<!-- generated: (?P<what>[^\n]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 Record = dict[str, Any]
 
-FUSERS = ("last", "mean_pmf", "product", "wls", "ella", "pool", "dual_pool")
+FUSERS = ("last", "mean_pmf", "product", "wls", "ella", "pool", "evidence_pool")
 LENGTHS = (1, 3, 10, 30)
 OOD_SCORES = ("fused entropy", "energy", "combined")
 METHODS = (

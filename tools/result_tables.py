@@ -342,7 +342,9 @@ def _facts(bundle: Bundle, size: int) -> list[tuple[str, str]]:
         (
             "default fuser",
             f"`{meta.default_fuser}`, cross-validated NLL {chosen[meta.default_fuser]:.3f} "
-            f"(`pool` {chosen['pool']:.3f})",
+            f"(`pool` {chosen['pool']:.3f})"
+            if meta.default_fuser in chosen
+            else f"`{meta.default_fuser}`",
         ),
         ("Laplace", meta.scores["laplace"]["summary"]),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from lla_fusion_ros.types.errors import BundleError
@@ -11,6 +11,8 @@ from lla_fusion_ros.types.errors import BundleError
 MOST_CLASSES = 1000  # what a message can list
 MOST_NETWORKS = 1000
 LARGEST_CROP = 4096
+# Fusers of older releases, and what a bundle that has one of them as its default uses now.
+REPLACED = {"dual_pool": "evidence_pool", "reliable_pool": "evidence_pool"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,11 @@ def meta_from_dict(document: Any, where: str) -> BundleMeta:
         for name in ("crop_margin", "prior_precision", "posterior_temperature"):
             _typed(name, getattr(meta, name), int | float)
         _typed("default_fuser", meta.default_fuser, str)
+        meta = replace(
+            meta,
+            default_fuser=REPLACED.get(meta.default_fuser, meta.default_fuser),
+            fusers={name: fitted for name, fitted in meta.fusers.items() if name not in REPLACED},
+        )
     except (KeyError, TypeError, ValueError) as error:
         raise BundleError(f"bundle '{where}' has incomplete metadata: {error}") from None
     possible = (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +16,7 @@ from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.pmf import entropy
 from lla_fusion_ros.types.settings import FusionSettings
-from lla_fusion_ros.types.views import Views, grown, put_rows, rows_of, state_bytes, take_rows
+from lla_fusion_ros.types.views import Others, Views, grown, put_rows, rows_of, state_bytes, take_rows
 from lla_fusion_ros.warnings.flow import UNREADABLE, TrackWarnings, rates
 from lla_fusion_ros.warnings.model import WarningModel
 from lla_fusion_ros.warnings.result import Verdicts
@@ -39,14 +39,17 @@ class Observation:
     Attributes:
         camera: name of the camera.
         stamp: message time in nanoseconds.
-        ids: ids of the objects, as many as there are views; a track is all that comes under one.
+        ids: ids of the tracks, as many as there are views; a track is all that comes under one.
         views: one row per id.
+        groups: the members of every track that is one object with others, oldest first. Evidence is kept by
+            track and joined when asked for, so tracks can be joined and parted at any frame.
     """
 
     camera: str
     stamp: int
     ids: Sequence[str]
     views: Views
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ class FrameResult:
 
     Attributes:
         kept: positions in the observation that were fused; the arrays below have one row for each.   [n] int
-        ids: their track ids.
+        ids: their objects: a track by itself, or the oldest of those that are one.
         pmf: fused class distributions, each sums to 1.                                    [n, classes]
         verdicts: one for each.
         cleared: tracks whose warning ended with this frame, also because they were forgotten or aged out.
@@ -65,6 +68,8 @@ class FrameResult:
         jumped: the clock jumped back and all tracks were cleared.
         notes: what the user should know about the fuser in use.
         switched: tracks whose identity switch is seen with this frame, whether they begin again or not.
+        own: what each track's own views say, without those of the others of its object.   [n, classes]
+        members: the tracks of each object, where it has several; else empty.
     """
 
     kept: np.ndarray
@@ -77,7 +82,9 @@ class FrameResult:
     dropped: dict[str, int]
     jumped: bool
     notes: tuple[str, ...]
-    switched: tuple[str, ...] = ()
+    switched: tuple[str, ...]
+    own: np.ndarray
+    members: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,18 +184,32 @@ class FusionEngine:
         aged = self._begin(rows[admission.fresh])
 
         # Fuse, then look for contradictions; a track that turned out to show another object begins again.
-        pmf = self._fuse(rows, views)
-        seen = self._store.views(rows)
+        own = pmf = self._fuse(rows, views)
+        members = tuple(observation.groups.get(ids[i], ()) for i in admission.kept)
+        lead, others = self._joined(rows, members, stamp)
+        taken_over: tuple[str, ...] = ()
+        if others:
+            pmf = self._fuser.predict_joined(self._state, rows, others)
+            spoken_for = np.concatenate([rows[rows != lead], *(more for _, more in others)])
+            spoken_for = spoken_for[~np.isin(spoken_for, lead)]
+            taken_over = tuple(self._store.ids(spoken_for[self._warnings.hand_over(spoken_for)]))
+        seen = self._seen(rows, others)
         total = seen.sum(axis=1)
         column = self._store.camera_index(camera)
-        scores, decision = self._warnings.update(rows, views, column, stamp, total, self.settings)
+        scores, decision = self._warnings.update(
+            rows, views, column, stamp, total, self.settings, lead, others
+        )
         if decision.restart.any():
             again = rows[decision.restart]
+            rest = [more[decision.restart[places]] for places, more in others]
+            for part in rest:
+                self._store.empty(part)
+                put_rows(self._state, part, self._fuser.initial(len(part)))
             self._store.restart(again, camera)
             put_rows(self._state, again, self._fuser.initial(len(again)))
             newest = measured(views.take(decision.restart), self._posterior)
-            pmf[decision.restart] = self._fuse(again, newest)
-            seen = self._store.views(rows)
+            pmf[decision.restart] = own[decision.restart] = self._fuse(again, newest)
+            seen = self._seen(rows, others)
         # What nobody can read is never shown as sure: half of it is "any class".
         unreadable = decision.raised[:, [UNREADABLE]]
         pmf = np.where(unreadable, (pmf + 1 / pmf.shape[1]) / 2, pmf)
@@ -196,7 +217,9 @@ class FusionEngine:
         names = self._store.ids
         return FrameResult(
             kept=admission.kept,
-            ids=tuple(ids[i] for i in admission.kept),
+            ids=tuple(
+                group[0] if group else ids[i] for group, i in zip(members, admission.kept, strict=True)
+            ),
             pmf=pmf,
             verdicts=Verdicts(
                 pmf=pmf,
@@ -210,14 +233,45 @@ class FusionEngine:
                 raised=decision.raised,
                 thresholds=rates(self.settings),
             ),
-            cleared=(*forgotten, *aged, *names(rows[decision.ended])),
-            restarted=tuple(names(rows[decision.restart])),
+            cleared=(*forgotten, *aged, *taken_over, *names(lead[decision.ended])),
+            restarted=tuple(names(lead[decision.restart])),
             removed=tuple(name for name, _ in admission.removed),
             dropped=admission.dropped,
             jumped=admission.jumped,
             notes=self._fuser.notes if (total > 1).any() else (),
-            switched=tuple(names(rows[decision.switched])),
+            switched=tuple(names(lead[decision.switched])),
+            own=own,
+            members=members,
         )
+
+    def _joined(
+        self, rows: np.ndarray, members: Sequence[tuple[str, ...]], stamp: int
+    ) -> tuple[np.ndarray, Others]:
+        """The row that speaks for each object, its oldest track's, and the rows of its further tracks."""
+        lead = rows.copy()
+        places: list[list[int]] = []
+        further: list[list[int]] = []
+        for place, group in enumerate(members):
+            known = self._store.member_rows(group, stamp)
+            if not known:
+                continue
+            lead[place] = known[0]
+            for number, row in enumerate(row for row in known if row != rows[place]):
+                if number == len(places):
+                    places.append([])
+                    further.append([])
+                places[number].append(place)
+                further[number].append(row)
+        return lead, [
+            (np.array(a, np.intp), np.array(b, np.intp)) for a, b in zip(places, further, strict=True)
+        ]
+
+    def _seen(self, rows: np.ndarray, others: Others) -> np.ndarray:
+        """Views fused so far of each object.  [rows, cameras]"""
+        seen = self._store.views(rows)
+        for places, more in others:
+            seen[places] += self._store.views(more)
+        return seen
 
     def _make_fuser(self, settings: FusionSettings) -> Fuser:
         fuser = self._model.fuser(settings.fuser or None, settings.window)

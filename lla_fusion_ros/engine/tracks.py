@@ -2,7 +2,8 @@
 
 The rules, all in message time:
 - A track is named by the id of its object, which is kept byte for byte.
-- *Idle*: a track without a view for `idle_timeout` is forgotten; the same id later is a new track.
+- *Idle*: a track without a view for `idle_timeout` is forgotten; the same id later is a new track. While
+  tracks of several cameras are one object, a view of one of them keeps all.
 - *Age*: a track whose first view is more than `max_age` ago begins again with the next view.
 - *Capacity*: at most `capacity` tracks; for a new one the track not seen for longest goes. A frame with
   more ids than that keeps the first ones.
@@ -60,16 +61,17 @@ class _Track:
     Attributes:
         first: the stamp that its age counts from.
         newest: its newest stamp.
+        used: the newest stamp of the object that it belongs to.
         recent: stamp and column of the camera of its last views; empty before the first.
         views: how many views of each camera were fused.
     """
 
-    __slots__ = ("first", "id", "newest", "recent", "row", "views")
+    __slots__ = ("first", "id", "newest", "recent", "row", "used", "views")
 
     def __init__(self, track_id: str, row: int) -> None:
         self.id = track_id
         self.row = row
-        self.first = self.newest = 0
+        self.first = self.newest = self.used = 0
         self.views: list[int] = []
         self.recent: deque[tuple[int, int]] = deque(maxlen=REMEMBERED)
 
@@ -134,6 +136,19 @@ class TrackStore:
         kept, rows, fresh = self._note(named, column, stamp, dropped)
         return Admission(kept, rows, fresh, tuple(removed), dict(dropped), judgement == "jump")
 
+    def member_rows(self, members: Sequence[str], stamp: int) -> list[int]:
+        """The rows of tracks that are one object, seen at this time, as far as they are known."""
+        known = [track for track in map(self._index.get, members) if track is not None]
+        for track in known:
+            track.used = max(track.used, stamp)
+        return [track.row for track in known]
+
+    def empty(self, rows: np.ndarray) -> None:
+        """The tracks of these rows have seen nothing that counts."""
+        for track in self._of(rows):
+            track.first = track.newest
+            track.views = [0] * len(self.cameras)
+
     def restart(self, rows: np.ndarray, camera: str) -> None:
         """The tracks of these rows begin again with their newest view, which came from `camera`."""
         column = self._column(camera)
@@ -190,7 +205,7 @@ class TrackStore:
         excess = len(self._index) + len(new) - self._settings.capacity
         if excess > 0:
             others = [track for track in self._living() if track.id not in named]
-            removed = self._forget(heapq.nsmallest(excess, others, key=lambda track: track.newest))
+            removed = self._forget(heapq.nsmallest(excess, others, key=lambda track: track.used))
         while len(self._free) < len(new):
             self._grow()
         for name in new:
@@ -219,6 +234,7 @@ class TrackStore:
         kept, rows, fresh = [], [], []
         for name, position in named.items():
             track = self._index[name]
+            track.used = max(track.used, stamp)
             if stamp > track.newest:
                 track.newest = stamp
             elif reason := track.refusal(view):  # out of order, as hardly ever
@@ -241,8 +257,8 @@ class TrackStore:
         oldest = self._clock.newest - self._idle_timeout
         if oldest <= self._oldest_newest:  # nobody can be idle, as in most frames
             return []
-        removed = self._forget([track for track in self._living() if track.newest < oldest])
-        self._oldest_newest = min((t.newest for t in self._index.values()), default=self._clock.newest)
+        removed = self._forget([track for track in self._living() if track.used < oldest])
+        self._oldest_newest = min((t.used for t in self._index.values()), default=self._clock.newest)
         return removed
 
     def _forget(self, tracks: Iterable[_Track]) -> list[tuple[str, int]]:

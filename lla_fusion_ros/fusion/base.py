@@ -24,7 +24,7 @@ from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.pmf import softmax as numpy_softmax
 from lla_fusion_ros.types.track_views import TrackViews
-from lla_fusion_ros.types.views import Views, add, rows_of
+from lla_fusion_ros.types.views import Others, Views, add, joined_rows, rows_of, take_rows
 
 Array = Any  # np.ndarray, or torch.Tensor while a fuser is fitted
 Value = float | list[float]
@@ -91,6 +91,18 @@ class Fuser:
         """The fused class distribution; uniform for a track that has seen nothing.  [tracks, classes]"""
         raise NotImplementedError
 
+    def predict_joined(self, state: Any, rows: np.ndarray, others: Others) -> np.ndarray:
+        """The class distribution of tracks of which some are one object with other rows of the state.
+
+        Unless the state is a sum, there is no joint one: it is the mean of what each of its tracks says.
+        """
+        total = np.array(self.predict(take_rows(state, rows)))
+        count = np.ones((len(rows), 1))
+        for places, more in others:
+            total[places] += self.predict(take_rows(state, more))
+            count[places] += 1
+        return total / count
+
     @classmethod
     def fit(cls, posterior: EnsemblePosterior, tracks: TrackViews) -> dict[str, Value] | None:
         """Values fitted on validation tracks; None where a search over the scalars does it."""
@@ -153,6 +165,10 @@ class SumFuser(Fuser):
     def sums(self, *inputs: Array) -> Any:
         """The contribution of one view of each track, from its inputs."""
         raise NotImplementedError
+
+    def predict_joined(self, state: Any, rows: np.ndarray, others: Others) -> np.ndarray:
+        """What tracks saw that are one object adds up."""
+        return self.predict(joined_rows(state, rows, others))
 
     def update(self, state: Any, views: Views) -> Any:
         """The state after one more crop of each track."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lla_fusion_ros.fusion.base import Fuser
-from lla_fusion_ros.types.views import Views
+from lla_fusion_ros.types.views import Others, Views
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +33,6 @@ class Last(Fuser):
 
     def predict(self, state: LastState) -> np.ndarray:
         return state.pmf
+
+    def predict_joined(self, state: LastState, rows: np.ndarray, others: Others) -> np.ndarray:
+        return state.pmf[rows]  # those of the newest views

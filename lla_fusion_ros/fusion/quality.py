@@ -20,10 +20,6 @@ RIDGE = 1e-3  # on standardised coefficients: features that say the same share t
 MOST_RARITY = 10.0  # logits that a class of standard rarity may gain or lose
 LARGEST_TRUST = 3.0  # no view counts as more than e^3 times as sure, or as unsure, as a standard one
 FARTHEST = 8.0  # in standard deviations: one absurd view must not steer a fit
-# Small against the data term: the variance then is the distance from the training views of the class, which
-# says far more than under the prior that calibrates single views.
-VARIANCE_PRIOR = 1.0
-
 
 Own = TypeVar("Own", bound="QualityFuser")
 

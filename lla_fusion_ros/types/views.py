@@ -7,6 +7,7 @@ rows that a frame touches and puts them back after the update.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
@@ -15,6 +16,8 @@ import numpy as np
 from lla_fusion_ros.types.errors import InputError
 
 State = TypeVar("State")
+# Further rows of some tracks: places among the tracks, and one row of the state for each.
+Others = Sequence[tuple[np.ndarray, np.ndarray]]
 # What is measured of a crop, whatever it shows; see `images.quality`.
 QUALITIES = ("brightness", "contrast", "sharpness", "grain", "colour", "colour_sharpness", "clipped", "black")
 
@@ -89,6 +92,14 @@ def put_rows(state: State, rows: np.ndarray | slice, part: State) -> None:
     """Write `part` over the given rows of a state that a track store owns (in place)."""
     for array, new in zip(_arrays(state), _arrays(part), strict=True):
         array[rows] = new
+
+
+def joined_rows(state: State, rows: np.ndarray, others: Others) -> State:
+    """The state of some tracks with those of other rows added: sums of tracks that are one object."""
+    whole = take_rows(state, rows)
+    for places, more in others:
+        put_rows(whole, places, add(take_rows(whole, places), take_rows(state, more)))
+    return whole
 
 
 def grown(state: State, empty: State) -> State:

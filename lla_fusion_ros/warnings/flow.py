@@ -10,7 +10,7 @@ import numpy as np
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured, zero_views
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.settings import FusionSettings
-from lla_fusion_ros.types.views import add, grown, put_rows, state_bytes, take_rows
+from lla_fusion_ros.types.views import Others, add, grown, joined_rows, put_rows, state_bytes, take_rows
 from lla_fusion_ros.warnings.contradiction import all_cameras_show, evidence, switch_statistic
 from lla_fusion_ros.warnings.model import RATES, WarningModel
 from lla_fusion_ros.warnings.result import (
@@ -85,28 +85,33 @@ class TrackWarnings:
         stamp: int,
         count: np.ndarray,
         settings: FusionSettings,
+        lead: np.ndarray | None = None,
+        others: Others = (),
     ) -> tuple[Scores, Decision]:
         """Take in one view of each row.
 
         A track that is to begin again has done so here when this returns, with its newest view.
-        camera, stamp: of all views; count [rows]: views fused so far, this one included
+        camera, stamp: of all views; count [rows]: views fused so far, this one included; lead [rows]: the row
+        that speaks for the object, others: rows of further tracks that are the same object
         """
+        lead = rows if lead is None else lead
         if self._model is None or not settings.warnings:
             scores = Scores.ordinary(len(rows))
         else:
             self._add(rows, views, camera, stamp)
-            scores = self._scores(self._model, rows)
+            scores = self._scores(self._model, rows, lead, others)
         decision, standing = decide(
             scores.p_values,
             count,
-            take_rows(self._standing, rows),
+            take_rows(self._standing, lead),
             settings,
-            lambda i: self._all_cameras_show(rows[i]),
+            lambda i: self._all_cameras_show(take_rows(self._joined_recent(rows, others), np.array([i]))),
         )
-        put_rows(self._standing, rows, standing)
+        put_rows(self._standing, lead, standing)
         if decision.restart.any():
             again = rows[decision.restart]
-            self._forget_views(again)
+            members = [more[decision.restart[places]] for places, more in others]
+            self._forget_views(np.concatenate([again, lead[decision.restart], *members]))
             self._add(again, measured(views.take(decision.restart), self._posterior), camera, stamp)
         return scores, decision
 
@@ -118,20 +123,32 @@ class TrackWarnings:
         murk = self._model.murk(views)
         put_rows(self._recent, rows, recent.pushed(evidence(views.mean_pmf), projected, camera, stamp, murk))
 
-    def _scores(self, model: WarningModel, rows: np.ndarray) -> Scores:
-        views = self._recent.count[rows]
-        due = rows[due_for_scores(views, self._known.views[rows])]
-        if len(due):
-            sums = take_rows(self._sums, due)
-            put_rows(self._known, due, Known(self._recent.count[due], *known_scores(model, self._weak, sums)))
-        known = take_rows(self._known, rows)
-        p_values = np.column_stack([known.p_known, *recent_p_values(model, take_rows(self._recent, rows))])
+    def hand_over(self, rows: np.ndarray) -> np.ndarray:
+        """Others speak for these tracks from now on; which of them were warned of.  [rows] bool"""
+        warned = self._standing.warned[rows].any(axis=1)
+        if warned.any():
+            put_rows(self._standing, rows, Standing.nothing(len(rows)))
+        return warned
+
+    def _scores(self, model: WarningModel, rows: np.ndarray, lead: np.ndarray, others: Others) -> Scores:
+        recent = self._joined_recent(rows, others)
+        due = due_for_scores(recent.count, self._known.views[lead])
+        if due.any():
+            sums = take_rows(joined_rows(self._sums, rows, others), due)
+            put_rows(self._known, lead[due], Known(recent.count[due], *known_scores(model, self._weak, sums)))
+        known = take_rows(self._known, lead)
+        p_values = np.column_stack([known.p_known, *recent_p_values(model, recent)])
         return Scores(known.mutual_information, known.ood_score, p_values)
 
-    def _all_cameras_show(self, row: int) -> bool:
-        """Whether the strongest change of a track is one that all its cameras show."""
+    def _joined_recent(self, rows: np.ndarray, others: Others) -> RecentViews:
+        whole = take_rows(self._recent, rows)
+        for places, more in others:
+            put_rows(whole, places, take_rows(whole, places).merged(take_rows(self._recent, more)))
+        return whole
+
+    def _all_cameras_show(self, recent: RecentViews) -> bool:
+        """Whether the strongest change of an object is one that all its cameras show."""
         assert self._model is not None
-        recent = take_rows(self._recent, np.array([row]))
         window = recent.evidence, recent.features, recent.count
         _, split = switch_statistic(*window, self._model.feature_weight)
         there = recent.present[0]

@@ -126,6 +126,26 @@ class RecentViews:
             np.minimum(self.murk, murk),
         )
 
+    def merged(self, other: RecentViews) -> RecentViews:
+        """The newest views of both, of tracks that are one object."""
+        stamp = np.concatenate([self.stamp, other.stamp], axis=1)
+        there = np.concatenate([self.present, other.present], axis=1)
+        newest = np.argsort(np.where(there, stamp, -1), axis=1, kind="stable")[:, -WINDOW:]
+
+        def both(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+            all_views = np.concatenate([first, second], axis=1)
+            places = newest.reshape(*newest.shape, *[1] * (all_views.ndim - 2))
+            return np.take_along_axis(all_views, places, axis=1)
+
+        return RecentViews(
+            self.count + other.count,
+            both(self.evidence, other.evidence),
+            both(self.features, other.features),
+            both(self.camera, other.camera),
+            both(self.stamp, other.stamp),
+            np.minimum(self.murk, other.murk),
+        )
+
     @property
     def present(self) -> np.ndarray:
         """Which places hold a view.  [tracks, WINDOW] bool"""

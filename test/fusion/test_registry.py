@@ -12,8 +12,7 @@ from support.tiny_posterior import make_posterior
 
 NAMES = {
     "last", "vote", "mean_pmf", "ema", "log_odds", "product", "log_linear", "mc_product", "wls", "ella",
-    "ella_mixture", "pool", "wls_robust", "hybrid", "reliability", "reliable_pool", "dual_pool",
-    "evidence_pool",
+    "ella_mixture", "pool", "wls_robust", "hybrid", "reliability", "evidence_pool",
 }  # fmt: skip
 
 NEW_FUSER = '''

@@ -86,7 +86,7 @@ def test_a_replay_says_why_frames_were_lost_to_pairing_and_takes_the_offset(insi
         (["replay", "drive", "--set", "window"], "expected NAME=VALUE"),
         (["replay", "drive", "--set", "wind=3"], "no setting 'wind'; did you mean 'window'?"),
         (["replay", "drive", "--fuser", "magic"], "magic"),
-        (["replay", "drive", "--fuser", "duel_pool"], "did you mean 'dual_pool'?"),
+        (["replay", "drive", "--fuser", "evidense_pool"], "did you mean 'evidence_pool'?"),
         (["replay", "drive", "--camera", "front"], "expected NAME="),
         (["replay", "drive", "--truth", "none.json"], "cannot be read"),
         (["replay", "drive", "--use", "views"], "it has no recorded views"),

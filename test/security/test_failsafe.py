@@ -32,7 +32,7 @@ SECOND = 1_000_000_000
 START = 1000 * SECOND
 # It follows from the formulas of these; the others are held to it on many random tracks; the baselines are
 # as printed or as used elsewhere, with their faults.
-PROVED = ["ella_mixture", "ema", "last", "log_linear", "mean_pmf", "pool", "reliability", "reliable_pool"]
+PROVED = ["ella_mixture", "ema", "last", "log_linear", "mean_pmf", "pool", "reliability"]
 BASELINES = {"wls", "log_odds", "vote", "product", "mc_product"}
 SOUND = sorted(set(fusers()) - BASELINES)
 
@@ -45,7 +45,7 @@ def world() -> FeatureWorld:
 @pytest.fixture(scope="module")
 def model(world) -> WorldModel:
     warnings = fit_warnings(world.posterior, world.known(150), world.strange(80))
-    return WorldModel(world, warnings, "reliable_pool")
+    return WorldModel(world, warnings, "pool")
 
 
 def seen(engine: FusionEngine, tracks, step: int, camera: str = "front", seconds: float | None = None):
@@ -144,7 +144,7 @@ def test_a_track_never_starts_again_with_one_side_of_a_contradiction(world, mode
     first, second = two_classes(world)
     patient = AlarmTable(tuple(10.0 + k for k in range(len(RATES))), 100)  # one view has at most ln 10,000
     warnings = replace(model.warning_model(), camera=patient)
-    engine = FusionEngine(WorldModel(world, warnings, "reliable_pool"))
+    engine = FusionEngine(WorldModel(world, warnings, "pool"))
     disagree: set[str] = set()
     for step in range(12):
         results = [seen(engine, first, step, "front")]

@@ -44,5 +44,7 @@ def frame(
         raised,
         {},
     )
-    result = FrameResult(np.arange(n), tuple(ids), pmf, verdicts, (), ("none",), (), {}, False, ())
+    result = FrameResult(
+        np.arange(n), tuple(ids), pmf, verdicts, (), ("none",), (), {}, False, (), (), pmf, ((),) * n
+    )
     return FusedFrame(scene, result)

@@ -33,8 +33,6 @@ TOLERANCE = 0.003  # of accuracy
 CANDIDATES = (
     "evidence_pool",
     "pool",
-    "dual_pool",
-    "reliable_pool",
     "reliability",
     "ella",
     "ella_mixture",

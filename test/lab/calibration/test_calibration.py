@@ -162,7 +162,7 @@ def test_calibration_without_a_single_draw_is_refused():
 def test_the_winner_has_the_lowest_mean_loss_of_those_that_name_the_right_classes():
     objects = np.arange(100)
     right, worse = np.ones(100), np.full(100, 0.2)
-    one_bad = {"dual_pool": np.where(objects == 7, 15.0, 0.15), "other": worse}
+    one_bad = {"evidence_pool": np.where(objects == 7, 15.0, 0.15), "other": worse}
     assert winner(one_bad, dict.fromkeys(one_bad, right), 0.003) == "other"
     losses = {"other": worse, "lower": np.full(100, 0.1)}
     assert winner(losses, {"other": right, "lower": np.where(objects < 5, 0.0, 1.0)}, 0.003) == "other"

@@ -1,0 +1,309 @@
+"""Which tracks of different cameras are one object: evidence of pairs summed up, then assigned one to one.
+
+All in message time, and so that the order in which cameras' frames come does not matter: every TICK it is
+decided anew what holds from then on, from the frames that are at least LAG older. A frame is compared with
+the other cameras' boxes interpolated to its moment, so cameras need not be synchronised and objects may move.
+Where geometry cannot tell, tracks stay apart: two objects fused apart cost certainty, two fused as one cost
+truth.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from lla_fusion_ros.tracking.pairs import MEASURES, Sights, evidence, log_ratio
+
+SECOND = 1_000_000_000
+TICK, LAG = SECOND // 10, SECOND // 5
+BRACKET = 3 * SECOND // 10  # between two boxes of a track that are interpolated
+NEAR = 3 * SECOND // 100  # ... and between two boxes where one is missing
+HALF_LIFE = 2.5  # seconds; so that a wrong join is undone soon
+JOIN, STAY = 6.0, -2.0  # ln of the likelihood ratio to join two tracks, and to leave them joined
+MOMENTS = 2  # at which both were seen, before they may be joined
+MARGIN = 3.0  # by which every other way to assign the tracks must be worse
+CLASS_SHARE, CLASS_MOST = 0.5, 2.0  # what the classes may say, tempered: misread signs are not excluded
+MOST_TRACKS = 300
+MOST_MEMBERS = 12
+
+
+@dataclass
+class _Track:
+    name: str
+    camera: int
+    slot: int
+    first: int
+    last: int
+
+
+@dataclass
+class _Frame:
+    stamp: int
+    slots: np.ndarray
+    sights: Sights
+
+
+@dataclass
+class _Camera:
+    frames: deque[_Frame] = field(default_factory=lambda: deque(maxlen=64))
+    stamps: deque[int] = field(default_factory=lambda: deque(maxlen=64))
+
+
+Groups = Mapping[str, tuple[str, ...]]
+
+
+class Association:
+    """Tracks of all cameras in, groups of tracks that are one object out.
+
+    Attributes:
+        joins, splits: how many there were.
+    """
+
+    def __init__(self, cameras: Sequence[str]) -> None:
+        self._index = {camera: number for number, camera in enumerate(cameras)}
+        self.joins = self.splits = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all tracks."""
+        self._cameras = [_Camera() for _ in self._index]
+        self._tracks: dict[str, _Track] = {}
+        self._free: list[int] = []
+        self._sums = np.zeros((0, 0, MEASURES))
+        self._seen = np.zeros((0, 0), np.int64)  # stamp of the last evidence of a pair
+        self._moments = np.zeros((0, 0), np.int64)  # at which both were seen
+        self._joined = np.zeros((0, 0), bool)
+        self._pmf: np.ndarray | None = None
+        self._by_slot: list[_Track | None] = []
+        self._pending: list[tuple[int, int]] = []  # stamp, camera
+        self._tick = 0
+        self._history: deque[tuple[int, Groups]] = deque(maxlen=8)
+
+    def groups(self, stamp: int) -> Groups:
+        """Members of every track that is joined with others, oldest first, for a frame of that time."""
+        tick = stamp // TICK
+        if tick > self._tick:
+            self._advance(tick * TICK - LAG)
+            self._decide()
+            self._tick = tick
+            self._history.append((tick, self._grouped()))
+        for since, groups in reversed(self._history):
+            if since <= tick:
+                return groups
+        return {}
+
+    def observe(
+        self, camera: str, stamp: int, names: Sequence[str], sights: Sights, pmf: np.ndarray | None = None
+    ) -> None:
+        """One frame of one camera; `pmf` is what each track's own views say.  [names, classes]"""
+        good = np.flatnonzero(np.isfinite(sights.ray).all(axis=1) & np.isfinite(sights.size))
+        number = self._index[camera]
+        own = self._cameras[number]
+        if own.stamps and stamp <= own.stamps[-1]:
+            return
+        rows, slots = [], []
+        for row in good.tolist():
+            slot = self._slot(names[row], number, stamp)
+            if slot >= 0:
+                rows.append(row)
+                slots.append(slot)
+        if pmf is not None and len(slots):
+            if self._pmf is None or self._pmf.shape[1] != pmf.shape[1]:
+                self._pmf = np.full((len(self._by_slot), pmf.shape[1]), 1 / pmf.shape[1])
+            self._pmf[slots] = pmf[rows]
+        own.frames.append(_Frame(stamp, np.array(slots, np.intp), sights.take(np.array(rows, np.intp))))
+        own.stamps.append(stamp)
+        self._pending.append((stamp, number))
+
+    def finish(self) -> Groups:
+        """No frame comes any more: decide with everything that was seen."""
+        self._advance(2**62)
+        self._decide()
+        return self._grouped()
+
+    def forget(self, names: Sequence[str]) -> None:
+        """These tracks have ended for good."""
+        for name in names:
+            track = self._tracks.pop(name, None)
+            if track is None:
+                continue
+            slot = track.slot
+            self._by_slot[slot] = None
+            self._sums[slot] = self._sums[:, slot] = 0.0
+            self._seen[slot] = self._seen[:, slot] = 0
+            self._moments[slot] = self._moments[:, slot] = 0
+            self._joined[slot] = self._joined[:, slot] = False
+            self._free.append(slot)
+            for camera in self._cameras:
+                for frame in camera.frames:
+                    if slot in frame.slots:
+                        keep = frame.slots != slot
+                        frame.slots, frame.sights = frame.slots[keep], frame.sights.take(keep)
+
+    def _slot(self, name: str, camera: int, stamp: int) -> int:
+        track = self._tracks.get(name)
+        if track is None:
+            if not self._free:
+                if len(self._by_slot) >= MOST_TRACKS:
+                    return -1
+                self._grow()
+            track = _Track(name, camera, self._free.pop(), stamp, stamp)
+            self._tracks[name] = self._by_slot[track.slot] = track
+            if self._pmf is not None:
+                self._pmf[track.slot] = 1 / self._pmf.shape[1]
+        track.last = stamp
+        return track.slot
+
+    def _grow(self) -> None:
+        old, new = len(self._by_slot), min(MOST_TRACKS, max(32, 2 * len(self._by_slot)))
+        extra = new - old
+        self._free += range(new - 1, old - 1, -1)
+        self._by_slot += [None] * extra
+        self._sums = np.pad(self._sums, ((0, extra), (0, extra), (0, 0)))
+        self._seen = np.pad(self._seen, ((0, extra), (0, extra)))
+        self._moments = np.pad(self._moments, ((0, extra), (0, extra)))
+        self._joined = np.pad(self._joined, ((0, extra), (0, extra)))
+        if self._pmf is not None:
+            classes = self._pmf.shape[1]
+            self._pmf = np.concatenate([self._pmf, np.full((extra, classes), 1 / classes)])
+
+    def _advance(self, until: int) -> None:
+        """Compare the frames up to a time."""
+        due = sorted(item for item in self._pending if item[0] <= until)
+        self._pending = [item for item in self._pending if item[0] > until]
+        for stamp, number in due:
+            own = self._cameras[number]
+            frame = own.frames[bisect_left(own.stamps, stamp)]
+            if frame.stamp != stamp or not len(frame.slots):
+                continue
+            parts = [_at(self._cameras[other], stamp) for other in range(number)]
+            found = [part for part in parts if part is not None and len(part[0])]
+            if not found:
+                continue
+            slots = np.concatenate([part[0] for part in found])
+            first = Sights.concatenate([part[1] for part in found])
+            self._add(slots, frame.slots, evidence(first, frame.sights), stamp)
+
+    def _add(self, first: np.ndarray, second: np.ndarray, new: np.ndarray, stamp: int) -> None:
+        """Sums fade with time, and grow at most as with ten frames a second."""
+        place = np.ix_(first, second)
+        seconds = np.minimum((stamp - self._seen[place]) / SECOND, 60.0)[..., None]
+        self._sums[place] = self._sums[place] * 0.5 ** (seconds / HALF_LIFE) + new * np.minimum(
+            1, 10 * seconds
+        )
+        self._seen[place] = stamp
+        self._moments[place] += 1
+
+    def _decide(self) -> None:
+        """Assign the tracks of every two cameras one to one; others stay as they are."""
+        recent = [
+            np.unique(np.concatenate([f.slots for f in c.frames] or [np.empty(0, np.intp)]))
+            for c in self._cameras
+        ]
+        alive = np.concatenate(recent).astype(np.intp)
+        if not len(alive):
+            return
+        place = np.ix_(alive, alive)
+        score = log_ratio(self._sums[place])
+        if self._pmf is not None:
+            own = self._pmf[alive]
+            said = np.log(np.maximum(own @ own.T * own.shape[1], 1e-9))
+            score += CLASS_SHARE * np.clip(said, -CLASS_MOST / CLASS_SHARE, CLASS_MOST / CLASS_SHARE)
+        moments = self._moments[place]
+        score = np.where(moments > 0, score, -np.inf)
+        joined = self._joined[place]
+        starts = np.concatenate([[0], np.cumsum([len(slots) for slots in recent])])
+        for a in range(len(recent)):
+            for b in range(a + 1, len(recent)):
+                part = np.s_[starts[a] : starts[a + 1], starts[b] : starts[b + 1]]
+                if score[part].size:
+                    joined[part] = assigned(score[part], joined[part], moments[part] >= MOMENTS)
+        before = self._joined[place]
+        self.joins += int(np.count_nonzero(joined & ~before))
+        self.splits += int(np.count_nonzero(before & ~joined))
+        self._joined[place] = joined
+
+    def _grouped(self) -> Groups:
+        """Tracks that are one object; a group has at most one track of a camera at a time."""
+        first, second = np.nonzero(self._joined)
+        if not len(first):
+            return {}
+        strength = log_ratio(self._sums[first, second])
+        group: dict[int, list[_Track]] = {}
+        for edge in np.argsort(-strength, kind="stable").tolist():
+            ends = [self._by_slot[int(slot)] for slot in (first[edge], second[edge])]
+            mine, other = (group.setdefault(track.slot, [track]) for track in ends if track is not None)
+            if mine is other or len(mine) + len(other) > MOST_MEMBERS:
+                continue
+            if all(_apart(a, b) for a in mine for b in other):
+                mine += other
+                for track in other:
+                    group[track.slot] = mine
+        named: dict[str, tuple[str, ...]] = {}
+        for tracks in group.values():
+            if len(tracks) > 1 and tracks[0].name not in named:
+                tracks.sort(key=lambda track: (track.first, track.name))
+                names = tuple(track.name for track in tracks)
+                named.update(dict.fromkeys(names, names))
+        return named
+
+
+def _apart(a: _Track, b: _Track) -> bool:
+    """Whether two tracks may be one object: of two cameras, or of one camera one after the other."""
+    return a.camera != b.camera or a.last < b.first or b.last < a.first
+
+
+def _at(camera: _Camera, stamp: int) -> tuple[np.ndarray, Sights] | None:
+    """What a camera saw at a moment, from the frames before and after."""
+    after = bisect_left(camera.stamps, stamp)
+    then = camera.frames[after] if after < len(camera.frames) else None
+    if then is not None and then.stamp == stamp:
+        return then.slots, then.sights
+    before = camera.frames[after - 1] if after > 0 else None
+    parts = []
+    if before is not None and then is not None and then.stamp - before.stamp <= BRACKET:
+        both, rows, others = np.intersect1d(before.slots, then.slots, return_indices=True)
+        share = (stamp - before.stamp) / (then.stamp - before.stamp)
+        parts.append((both, before.sights.take(rows).towards(then.sights.take(others), share)))
+    for frame in (before, then):
+        if frame is not None and abs(frame.stamp - stamp) <= NEAR:
+            alone = ~np.isin(
+                frame.slots, np.concatenate([np.empty(0, np.intp), *(slots for slots, _ in parts)])
+            )
+            parts.append((frame.slots[alone], frame.sights.take(alone)))
+    if not parts:
+        return None
+    return np.concatenate([slots for slots, _ in parts]), Sights.concatenate([sights for _, sights in parts])
+
+
+def assigned(score: np.ndarray, joined: np.ndarray, ripe: np.ndarray) -> np.ndarray:
+    """Which pairs of two cameras' tracks are one object.  3 x [a, b] -> [a, b] bool
+
+    score: ln of the likelihood ratio; joined: as it was; ripe: seen together often enough to be joined. A new
+    pair must be better than any other assignment of all tracks by MARGIN.
+    """
+    worth = np.maximum(np.where(joined, score - STAY, score), 0.0)
+    rows, columns = linear_sum_assignment(worth, maximize=True)
+    best = worth[rows, columns].sum()
+    result = np.zeros_like(joined)
+    for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
+        if joined[row, column]:
+            result[row, column] = score[row, column] >= STAY
+        elif ripe[row, column] and score[row, column] >= JOIN:
+            result[row, column] = _sure(worth, best, row, column)
+    return result
+
+
+def _sure(worth: np.ndarray, best: float, row: int, column: int) -> bool:
+    """Whether all other ways to assign the tracks are worse by MARGIN."""
+    rivals = worth[row].sum() + worth[:, column].sum() - 2 * worth[row, column]
+    if rivals <= 0:
+        return True
+    others = worth.copy()
+    others[row, column] = 0.0
+    return bool(best - others[linear_sum_assignment(others, maximize=True)].sum() >= MARGIN)
