@@ -13,6 +13,8 @@ VERSION = re.search(r'__version__ = "(.+?)"', Path(NAME, "__init__.py").read_tex
 # What the nodes do without; a verb of lla-fusion that misses one says which extra to install.
 BAGS = ["rich>=11", "rosbags>=0.11"]  # info, replay, make-bag, demo, bag_player
 LAB = ["matplotlib>=3.5", "rich>=11"]  # train, evaluate, reproduce
+ONNX = ["onnxruntime>=1.16"]  # a vehicle whose bundle holds ONNX graphs
+ONNX_TOOLS = [*ONNX, *LAB, "onnx>=1.15"]  # import, export
 # `ros2 run lla_fusion_ros <name>`; a function of this name in lla_fusion_ros/ros/executables.py.
 EXECUTABLES = ["bag_player", "class_fusion", "crop_classifier", "perception"]
 # colcon puts executables into lib/<package>, on nobody's PATH; pip puts lla-fusion into bin by itself.
@@ -49,9 +51,11 @@ setup(
     extras_require={
         "bags": BAGS,
         "lab": LAB,
+        "onnx": ONNX,
+        "import": ONNX_TOOLS,
         "test": [
             *BAGS,
-            *LAB,
+            *ONNX_TOOLS,
             "colcon-package-selection",
             "colcon-ros",
             "colcon-test-result",

@@ -21,7 +21,7 @@ from lla_fusion_ros.bundle.meta import BundleMeta, meta_from_dict
 from lla_fusion_ros.bundle.resources import find_model
 from lla_fusion_ros.networks.heads import Head
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.types.errors import BundleError, LlaFusionError
+from lla_fusion_ros.types.errors import BundleError, InputError, LlaFusionError
 
 if TYPE_CHECKING:  # torch takes seconds to import; a fusion node without networks never needs it
     from lla_fusion_ros.networks import Ensemble, Normalisation, SplitNetwork
@@ -123,6 +123,10 @@ class Bundle:
         try:
             with torch.device("meta"):  # shapes without numbers
                 planned = build_network(self.meta.architecture, self.classes).state_dict()
+        except InputError as error:
+            made = ", ".join(self.meta.plugins)
+            hint = f"; it was made with the plugin {made}: set `plugins` to that" if made else ""
+            raise BundleError(f"bundle '{self.source}': {error}{hint}") from None
         except (RuntimeError, ValueError, TypeError, ArithmeticError, AttributeError) as error:
             raise BundleError(f"bundle '{self.source}' has an impossible architecture: {error}") from None
         prefix = f"{_NETWORK}0."

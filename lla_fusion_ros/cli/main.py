@@ -27,7 +27,9 @@ from typing import NamedTuple
 from lla_fusion_ros import __version__
 from lla_fusion_ros.cli.options import join_json_file
 from lla_fusion_ros.cli.words import printable
+from lla_fusion_ros.networks.plugins import import_plugins
 from lla_fusion_ros.types.errors import LlaFusionError, missing_extra, unknown_name
+from lla_fusion_ros.types.settings import words as names_in
 
 PROGRAM = "lla-fusion"
 EXIT_FAILURE = 1
@@ -44,7 +46,7 @@ ROS_MODULES = {
     "std_msgs",
 }
 # What a vehicle does without: the extras of setup.py, and what comes with rosbags.
-EXTRA_MODULES = {"backports", "compression", "lz4", "matplotlib", "rich", "rosbags"}
+EXTRA_MODULES = {"backports", "compression", "lz4", "matplotlib", "onnx", "onnxruntime", "rich", "rosbags"}
 
 
 class Verb(NamedTuple):
@@ -93,7 +95,9 @@ def run_verb(verb: Verb, words: Sequence[str]) -> int:
     """Import one verb and run it on the words that follow it."""
     try:
         module = importlib.import_module(verb.module)
-        return int(module.run(parser_of(verb).parse_args(join_json_file(words))) or 0)
+        args = parser_of(verb).parse_args(join_json_file(words))
+        import_plugins(names_in(args.plugins))
+        return int(module.run(args) or 0)
     except LlaFusionError as error:
         return _complain(f"{verb.name}: {error}")
     except ModuleNotFoundError as error:
@@ -123,6 +127,9 @@ def parser_of(verb: Verb) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     importlib.import_module(verb.module).add_arguments(parser)
+    parser.add_argument(
+        "--plugins", default="", metavar="MODULES", help="Python modules that register architectures"
+    )
     return parser
 
 

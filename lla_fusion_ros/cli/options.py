@@ -90,6 +90,12 @@ def add_data_arguments(parser: Arguments, required: bool = True) -> None:
         "(what all the names say; a mixture is refused)",
     )
     parser.add_argument(
+        "--split-by",
+        metavar="COLUMN",
+        help="of your own folders with a tracks.csv: whatever shares this column, such as the site, stays on "
+        "one side of the split",
+    )
+    parser.add_argument(
         "--skip-bad",
         action="store_true",
         help="of your own folders: leave out images that cannot be read, and count them",
@@ -101,6 +107,8 @@ def options_of(args: argparse.Namespace) -> dict[str, Any]:
     options = data_options(args.option)
     if args.layout:
         options["layout"] = args.layout
+    if args.split_by:
+        options["split_by"] = args.split_by
     if args.skip_bad:
         options["skip_bad"] = True
     return options

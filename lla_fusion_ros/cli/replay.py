@@ -18,7 +18,7 @@ from lla_fusion_ros.cli.options import (
 )
 from lla_fusion_ros.cli.words import check_folder, printable
 from lla_fusion_ros.types.errors import InputError
-from lla_fusion_ros.types.settings import PRECISIONS
+from lla_fusion_ros.types.settings import ENGINES, PRECISIONS
 
 if TYPE_CHECKING:
     from lla_fusion_ros.bundle import Bundle
@@ -77,6 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--precision", choices=PRECISIONS, default="auto", help="of the networks; auto is int8 on an x86 CPU"
     )
+    parser.add_argument("--engine", choices=ENGINES, default="auto", help="where the networks run")
     add_setting_options(parser)
     for part, meaning in (
         ("bag", "the fused bag"),
@@ -105,7 +106,9 @@ def run(args: argparse.Namespace) -> int:
     wiring = wiring_from(args)
     for camera, offset in _offsets(args.time_offset).items():
         wiring[camera] = replace(wiring.get(camera, CameraWiring()), time_offset=offset)
-    options = ReplayOptions(fusion, stream, args.use, args.start, args.device, args.precision, wiring)
+    options = ReplayOptions(
+        fusion, stream, args.use, args.start, args.device, args.precision, wiring, args.engine
+    )
     wanted = Wanted(
         bag=not args.no_bag,
         views=not args.no_views,
@@ -120,7 +123,9 @@ def run(args: argparse.Namespace) -> int:
     )
     folder = args.out or _beside(args.bag)
     check_folder("--out", folder)
-    if args.device != "auto":  # a device that is not there is refused before earlier results are replaced
+    if (
+        args.device != "auto" and bundle.for_torch
+    ):  # a device that is not there is refused before earlier results are replaced
         from lla_fusion_ros.networks.torch_engine import choose_device
 
         choose_device(args.device)

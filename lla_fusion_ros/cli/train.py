@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from lla_fusion_ros.cli.options import (
     STDOUT,
+    Arguments,
     add_data_arguments,
     add_json_option,
     options_of,
     tell_skipped,
     write_json,
 )
-from lla_fusion_ros.cli.words import check_file, check_folder, numbers, shares
+from lla_fusion_ros.cli.words import check_file, check_folder, numbers, shares, words
 
 if TYPE_CHECKING:
     from lla_fusion_ros.cli.training_progress import TrainingProgress
@@ -48,19 +49,7 @@ lla-fusion train --dataset folders --root crops --start a.bundle --epochs 0 --ou
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     data = parser.add_argument_group("data")
     add_data_arguments(data)
-    data.add_argument(
-        "--holdout", default="", metavar="CLASSES", help="classes to leave out, for example 6,12,13"
-    )
-    data.add_argument(
-        "--fractions",
-        help="shares of tracks for training, validation, test (0.7,0.15,0.15; with --own-test 0.8,0.2,0)",
-    )
-    data.add_argument(
-        "--own-test",
-        action="store_true",
-        help="test on the test part that the data set comes with; --fractions then shares out the others",
-    )
-    data.add_argument("--split-seed", type=int, default=0, help="seed of the split by track (%(default)s)")
+    add_split_arguments(data)
     network = parser.add_argument_group("networks")
     network.add_argument(
         "--network",
@@ -125,6 +114,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run.add_argument("--half-weights", action="store_true", help="store network weights in 16 bits")
     run.add_argument("--no-test", action="store_true", help="do not score the test tracks")
     add_json_option(run)
+
+
+def add_split_arguments(data: Arguments) -> None:
+    """Which tracks are for training, validation and test."""
+    data.add_argument(
+        "--holdout", default="", metavar="CLASSES", help="classes to leave out, for example 6,12,13"
+    )
+    data.add_argument(
+        "--fractions",
+        help="shares of tracks for training, validation, test (0.7,0.15,0.15; with --own-test 0.8,0.2,0)",
+    )
+    data.add_argument(
+        "--own-test",
+        action="store_true",
+        help="test on the test part that the data set comes with; --fractions then shares out the others",
+    )
+    data.add_argument("--split-seed", type=int, default=0, help="seed of the split by track (%(default)s)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -238,6 +244,7 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
         own_test=args.own_test,
         start=start,
         quick=args.quick,
+        plugins=tuple(words(args.plugins)),
         half=args.half_weights,
         data_options=options_of(args),
         command=shlex.join(["lla-fusion", *(word for word in sys.argv[1:] if word != "--resume")]),

@@ -13,6 +13,7 @@ from typing import Any
 from torch import nn
 
 from lla_fusion_ros.networks.network import SplitNetwork
+from lla_fusion_ros.networks.plugins import registers_installed
 from lla_fusion_ros.types.errors import InputError
 
 Architecture = dict[str, Any]
@@ -37,11 +38,11 @@ def build_network(architecture: Architecture, classes: int) -> SplitNetwork:
     """A freshly initialised network; InputError names an unknown architecture or option."""
     options = dict(architecture)
     name = options.pop("name", None)
-    if name not in _BUILDERS:
+    if name not in _BUILDERS and not registers_installed(str(name)):
         known = ", ".join(architecture_names())
         raise InputError(
             f"unknown network architecture {name!r}; known are {known}; "
-            "a network of your own must be registered first with register_architecture (docs/train.md)"
+            "a network of your own comes in by the parameter or option `plugins` (docs/train.md)"
         )
     try:
         trunk, width = _BUILDERS[name](**options)

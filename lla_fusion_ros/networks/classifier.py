@@ -100,14 +100,13 @@ class Classifier:
                 threads,
             )
         else:
-            from lla_fusion_ros.networks.onnx_engine import OnnxEngine
+            from lla_fusion_ros.networks.onnx_engine import OnnxEngine, Trunks
 
             chosen = _stored_precision(bundle, precision)
             heads = bundle.heads()
             heads = heads if networks is None else [heads[index] for index in networks]
-            self._engine = OnnxEngine(
-                bundle.graphs(chosen), heads, self._size, chosen, device, providers, threads or 0
-            )
+            trunks = Trunks(bundle.graphs(chosen), self._size, device, providers, threads or 0)
+            self._engine = OnnxEngine(trunks, heads, self._size, chosen)
         self.engine, self.device = self._engine.name, self._engine.device
         self.precision, self.notes = self._engine.precision, self._engine.notes
         self.at_once = self._engine.at_once

@@ -28,24 +28,19 @@ AT_ONCE = {"cpu": 32}  # crops of one pass; what lies between the layers stays n
 _OTHER_AT_ONCE = 256
 
 
-class OnnxEngine:
-    """Runs trunks in ONNX Runtime and puts heads on them.
+class Trunks:
+    """Graphs in ONNX Runtime: crops in, features of every trunk out.
 
     Args:
         graphs: serialised ONNX models, whose outputs are the trunks in order.
-        precision: of these graphs, for the record.
         providers: short names, the first that is there is used; empty: CUDA where `device` allows, else CPU.
-        threads: of one pass; 0 leaves it to ONNX Runtime.
+        threads: of one pass; 0: all cores.
     """
-
-    name = "onnxruntime"
 
     def __init__(
         self,
         graphs: Sequence[bytes],
-        heads: Sequence[Head],
         size: int,
-        precision: str = "float32",
         device: str = "auto",
         providers: Sequence[str] = (),
         threads: int = 0,
@@ -53,32 +48,25 @@ class OnnxEngine:
         self.notes: list[str] = []  # what the user should hear
         chosen = self._choose(providers or _providers_for(device), named=bool(providers) or device != "auto")
         self._sessions = [_session(graph, chosen, threads) for graph in graphs]
-        self._heads, self._size, self.precision = heads, size, precision
         used = {session.get_providers()[0] for session in self._sessions}
         self.device = next(name for name, full in PROVIDERS.items() if full in used)
         if PROVIDERS[chosen[0]] not in used:
             self.notes.append(f"ONNX Runtime did not start {chosen[0]}: the networks run on {self.device}")
         self._batches = [_check_inputs(session, size) for session in self._sessions]
-        self.at_once = min([AT_ONCE.get(self.device, _OTHER_AT_ONCE), *filter(None, self._batches)])
-        self.networks, self.classes = len(heads), len(heads[0].weight)
-        self.features = heads[0].features
-        _check_widths(self._trunks(np.zeros((1, size, size, 3), np.uint8)), heads)
+        self.at_once = AT_ONCE.get(self.device, _OTHER_AT_ONCE)
 
-    def __call__(self, crops: np.ndarray) -> np.ndarray:
-        """[n, S, S, 3] uint8, n up to `at_once` -> [n, networks, classes + features] float32"""
-        return views_of(self._heads, self._trunks(crops))
+    def __call__(self, crops: np.ndarray) -> list[np.ndarray]:
+        """[n, S, S, 3] uint8 -> [n, d] of every trunk"""
+        starts = range(0, len(crops), self.at_once)
+        parts = [self._run(crops[start : start + self.at_once]) for start in starts]
+        return [np.concatenate(each) if len(parts) > 1 else each[0] for each in zip(*parts, strict=True)]
 
-    def _trunks(self, crops: np.ndarray) -> list[np.ndarray]:
+    def _run(self, crops: np.ndarray) -> list[np.ndarray]:
         crops = np.ascontiguousarray(crops)
         outputs: list[np.ndarray] = []
         for session, batch in zip(self._sessions, self._batches, strict=True):
             outputs += _run(session, crops, batch)
         return outputs
-
-    def warm_up(self, crops: int) -> None:
-        """ONNX Runtime plans its memory, and TensorRT and CUDA choose kernels, for every new shape."""
-        for count in {1, min(max(crops, 1), self.at_once)}:
-            self(np.zeros((count, self._size, self._size, 3), np.uint8))
 
     def _choose(self, names: Sequence[str], named: bool) -> list[str]:
         """Those that this ONNX Runtime has, in order; says loudly which of the wanted it lacks."""
@@ -96,6 +84,28 @@ class OnnxEngine:
         if not present:
             raise InputError(f"{self.notes[-1]}; install that ONNX Runtime, or add cpu to the providers")
         return present
+
+
+class OnnxEngine:
+    """Trunks with heads on them: crops in, logits and features out."""
+
+    name = "onnxruntime"
+
+    def __init__(self, trunks: Trunks, heads: Sequence[Head], size: int, precision: str = "float32") -> None:
+        self._trunks, self._heads, self._size, self.precision = trunks, heads, size, precision
+        self.device, self.notes, self.at_once = trunks.device, trunks.notes, trunks.at_once
+        self.networks, self.classes = len(heads), len(heads[0].weight)
+        self.features = heads[0].features
+        _check_widths(trunks(np.zeros((1, size, size, 3), np.uint8)), heads)
+
+    def __call__(self, crops: np.ndarray) -> np.ndarray:
+        """[n, S, S, 3] uint8 -> [n, networks, classes + features] float32"""
+        return views_of(self._heads, self._trunks(crops))
+
+    def warm_up(self, crops: int) -> None:
+        """ONNX Runtime plans its memory, and TensorRT and CUDA choose kernels, for every new shape."""
+        for count in {1, min(max(crops, 1), self.at_once)}:
+            self(np.zeros((count, self._size, self._size, 3), np.uint8))
 
 
 def _providers_for(device: str) -> list[str]:

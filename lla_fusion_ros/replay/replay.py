@@ -35,7 +35,7 @@ class ReplayOptions:
     Attributes:
         use: what to fuse: the bag's images, its recorded views, or whichever it has (images first).
         start: seconds to skip at the beginning.
-        device, precision: where and how the networks run.
+        device, precision, engine: where and how the networks run.
         wiring: by camera, where it is not the default; the type of its detections is the recorded one.
     """
 
@@ -46,6 +46,7 @@ class ReplayOptions:
     device: str = "auto"
     precision: str = "auto"
     wiring: dict[str, CameraWiring] = field(default_factory=dict)
+    engine: str = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ def replay(
     """Fuse a bag; `progress` hears the recorder's time and the number of views since the last call."""
     cameras = choose_input(wiring, options)
     how = options.stream, options.fusion, options.device, options.precision, options.wiring
-    perception = make_perception(bundle, cameras, *how)
+    perception = make_perception(bundle, cameras, *how, options.engine)
     start = bag.summary.start + int(options.start * 1e9) if options.start else 0
     source = bag_views(bag, cameras, perception, bundle, start)
     used = "views" if isinstance(cameras[0], ViewTopics) else "images"

@@ -29,6 +29,7 @@ def make_perception(
     device: str = "auto",
     precision: str = "auto",
     wiring: Mapping[str, CameraWiring] | None = None,
+    engine: str = "auto",
 ) -> Perception:
     """For these cameras of a bag; the networks are loaded only where images have to be classified."""
     names = [camera.name for camera in cameras]
@@ -37,7 +38,7 @@ def make_perception(
         return Perception(bundle, None, names, stream, fusion)
     from lla_fusion_ros.networks.classifier import Classifier
 
-    classifier = Classifier(bundle, device, precision, threads=1)
+    classifier = Classifier(bundle, device, precision, engine=engine, threads=1)
     classifier.warm_up()
     workers = len(os.sched_getaffinity(0)) if classifier.on_cpu else 1
     own = {

@@ -16,6 +16,7 @@ from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.cdr import CdrReader
 from lla_fusion_ros.messages.images import ImageMessage
 from lla_fusion_ros.networks.classifier import Classifier
+from lla_fusion_ros.networks.plugins import import_plugins
 from lla_fusion_ros.ros.managed_node import ManagedNode
 from lla_fusion_ros.ros.node_settings import NetworkSettings, NodeSettings
 from lla_fusion_ros.ros.subscriptions import Inputs
@@ -68,6 +69,7 @@ class ImageNode(ManagedNode):
 
     def _make_classifier(self, bundle: Bundle) -> Classifier:
         settings = self.parameters.of(NetworkSettings)
+        import_plugins(words(settings.plugins))
         classifier = Classifier(
             bundle,
             settings.device,

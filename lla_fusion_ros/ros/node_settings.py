@@ -68,6 +68,9 @@ class NetworkSettings:
         "",
         "of ONNX Runtime: tensorrt, cuda, openvino, cpu; the first that is there is used; empty: by device",
     )
+    plugins: str = setting(
+        "", "Python modules that register architectures of your own, separated by commas (docs/train.md)"
+    )
     device: str = setting("auto", "auto, cpu, cuda or cuda:0; auto takes CUDA where there is one")
     precision: str = setting(
         "auto",

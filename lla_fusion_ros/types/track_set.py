@@ -30,6 +30,7 @@ class Track:
 
     Attributes:
         label: class index, -1 for something outside the classes.
+        group: what it shares with other tracks that must stay on the same side of a split, such as the site.
         part: "train" or "test" where the data set comes divided into these, else empty.
     """
 
@@ -37,6 +38,7 @@ class Track:
     label: int
     frames: tuple[Frame, ...]
     part: str = ""
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,12 @@
-"""Your own images: one folder a class, tracks by file name."""
+"""Your own images: one folder a class, tracks by file name; or any folders and a file that lists them."""
 
 from __future__ import annotations
 
+import csv
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +20,8 @@ _TRACK_FRAME = re.compile(r"(?P<track>.+)_(?P<frame>\d{1,9})")
 _NAMED = 10  # files in a complaint about names
 _SHARPER = 2  # sides of a crop that the side of a kept image has: what is left suits every crop cut from it
 
+LIST = "tracks.csv"  # in the root: columns file, class, track, frame, and any others
+
 Group = tuple[str, int, list[tuple[int, Path]]]  # track, label, its images in order
 
 
@@ -27,8 +31,12 @@ def load_folders(
     rate: float = 10.0,
     skip_bad: bool = False,
     crop_size: int = 128,
+    split_by: str = "",
+    rare: int = 0,
 ) -> TrackSet:
     """`<class>/<track>_<frame>.<ext>` or `<class>/*.<ext>`; the folders are the classes, sorted by name.
+
+    A file `tracks.csv` in the root says instead which image (column file) shows what (class, track, frame).
 
     Args:
         layout: "tracks" insists on <track>_<frame>, "images" makes each image a track of its own; "auto"
@@ -38,29 +46,39 @@ def load_folders(
         skip_bad: leave out images that cannot be read, in place of refusing them all together.
         crop_size: side of the crops that will be cut. An image is shrunk to (2 crop_size)^2 pixels as soon as
             it is read; the digest is that of the files' own pixels.
+        split_by: a column of tracks.csv, such as the site: whatever shares its value stays on one side of a
+            split.
+        rare: classes of fewer tracks are no classes but the outside world.
     """
     if layout not in LAYOUTS or not rate > 0:
         raise InputError(f"layout='{layout}' must be auto, tracks or images, and rate={rate} > 0")
-    folders = sorted(f for f in root.iterdir() if f.is_dir() and not f.name.startswith("."))
-    if len(folders) < 2:
+    if (root / LIST).is_file():
+        names, groups, parts = _listed(root, split_by)
+    elif split_by:
         raise DatasetError(
-            f"folder '{root}' has {len(folders)} class folders; expected two or more, named after the "
-            "classes, with images <track>_<frame>.<ext> or *.<ext> in them"
+            f"split_by={split_by} needs '{root / LIST}' with the columns file, class, track, frame"
         )
-    images = {folder: _images(folder) for folder in folders}
-    whole = _whole_tracks(root, [path for paths in images.values() for path in paths], layout)
-    names = tuple(folder.name for folder in folders)
+    else:
+        names, groups = _from_names(root, layout)
+        parts = {}
+    if rare:
+        tracks_of = Counter(label for _, label, _ in groups)
+        kept = [label for label in range(len(names)) if tracks_of[label] >= rare]
+        if len(kept) < 2:
+            raise DatasetError(f"fewer than two classes in '{root}' have {rare} tracks")
+        number = {label: kept.index(label) if label in kept else -1 for label in range(len(names))}
+        names = tuple(names[label] for label in kept)
+        groups = [(name, number[label], members) for name, label, members in groups]
     digest = TracksDigest(names)
     tracks: list[Track] = []
     bad: dict[Path, str] = {}
-    for label, folder in enumerate(folders):
-        for group in _groups(folder, label, images[folder], whole):
-            track = _read(group, rate, (_SHARPER * crop_size) ** 2, digest, bad)
-            if track.frames:
-                tracks.append(track)
+    for group in groups:
+        track = _read(group, rate, (_SHARPER * crop_size) ** 2, digest, bad)
+        if track.frames:
+            tracks.append(replace(track, group=parts.get(track.id, "")))
     if bad and not skip_bad:
         raise DatasetError(
-            f"{len(bad)} of {sum(map(len, images.values()))} images in '{root}' cannot be read: "
+            f"{len(bad)} of {sum(len(images) for _, _, images in groups)} images in '{root}' cannot be read: "
             f"{'; '.join(bad.values())}; mend or remove them, or leave them out with --skip-bad"
         )
     empty = [name for label, name in enumerate(names) if not any(track.label == label for track in tracks)]
@@ -73,6 +91,52 @@ def load_folders(
         digest.hexdigest(),
         skipped=tuple(str(path) for path in bad),
     )
+
+
+def _listed(root: Path, split_by: str) -> tuple[tuple[str, ...], list[Group], dict[str, str]]:
+    """Classes, tracks, and the value of `split_by` of each track, from the list in the root."""
+    needed = ["file", "class", "track", "frame", *([split_by] if split_by else [])]
+    members: dict[tuple[str, str], list[tuple[int, Path]]] = defaultdict(list)
+    parts: dict[str, str] = {}
+    with (root / LIST).open(encoding="utf-8", newline="") as file:
+        rows = csv.DictReader(file)
+        missing = [name for name in needed if name not in (rows.fieldnames or [])]
+        if missing:
+            raise DatasetError(
+                f"'{root / LIST}' has no column '{missing[0]}'; needed are {', '.join(needed)}"
+            )
+        for row in rows:
+            try:
+                members[row["class"], row["track"]].append((int(row["frame"]), root / row["file"]))
+            except (TypeError, ValueError):
+                raise DatasetError(f"line {rows.line_num} of '{root / LIST}' is no track: {row}") from None
+            if split_by:
+                parts[f"{row['class']}/{row['track']}"] = row[split_by]
+    names = tuple(sorted({name for name, _ in members}))
+    if len(names) < 2:
+        raise DatasetError(f"'{root / LIST}' lists {len(names)} classes; expected two or more")
+    groups = [
+        (f"{name}/{track}", names.index(name), sorted(images))
+        for (name, track), images in sorted(members.items())
+    ]
+    return names, groups, parts
+
+
+def _from_names(root: Path, layout: Layout) -> tuple[tuple[str, ...], list[Group]]:
+    """Classes and tracks, from the names of folders and files."""
+    folders = sorted(f for f in root.iterdir() if f.is_dir() and not f.name.startswith("."))
+    if len(folders) < 2:
+        raise DatasetError(
+            f"folder '{root}' has {len(folders)} class folders; expected two or more, named after the "
+            "classes, with images <track>_<frame>.<ext> or *.<ext> in them"
+        )
+    images = {folder: _images(folder) for folder in folders}
+    whole = _whole_tracks(root, [path for paths in images.values() for path in paths], layout)
+    return tuple(folder.name for folder in folders), [
+        group
+        for label, folder in enumerate(folders)
+        for group in _groups(folder, label, images[folder], whole)
+    ]
 
 
 def _images(folder: Path) -> list[Path]:

@@ -12,6 +12,7 @@ from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_set import Track, TrackSet
 
 Item = TypeVar("Item")
+_TRIALS = 5000  # ways to deal groups out
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ def split_tracks(
 ) -> Splits:
     """Shuffle the tracks of each class and deal them out by `fractions` (train, validation, test).
 
+    Where tracks have a `group`, such as a site, whole groups are dealt out in their place.
     With `own_test` the test part that the data set comes with is the test, and the others are dealt out.
 
     Held-out classes leave the class list: the others keep their order and are numbered from 0 again. Every
@@ -50,7 +52,12 @@ def split_tracks(
     by_class: dict[int, list[Track]] = {label: [] for label in range(-1, len(trackset.class_names))}
     for track in trackset.tracks:
         by_class[track.label].append(track)
+    grouped = _sides(trackset.tracks, known, fractions, seed)
     for number, label in enumerate(known):
+        for track in by_class[label] if grouped else ():
+            parts[grouped[track.group]].append(replace(track, label=number))
+        if grouped:
+            continue
         tests = [track for track in by_class[label] if own_test and track.part == "test"]
         parts[2].extend(replace(track, label=number) for track in tests)
         tracks = [track for track in by_class[label] if not (own_test and track.part == "test")]
@@ -68,6 +75,36 @@ def split_tracks(
     )
     whole = replace(trackset, class_names=names, mirrored=mirrored)
     return Splits(*(replace(whole, tracks=tuple(part)) for part in (*parts, outside)))
+
+
+def _sides(
+    tracks: Sequence[Track], known: Sequence[int], fractions: tuple[float, float, float], seed: int
+) -> dict[str, int]:
+    """The part of each group: 0 training, 1 validation, 2 test; empty where tracks have no groups.
+
+    Of many random ways to deal the groups out, the one that comes nearest to the fractions while every class
+    keeps half of its tracks for training, and is missing in validation and test as seldom as possible.
+    """
+    counts: dict[str, np.ndarray] = {}
+    for track in tracks:
+        if track.group and track.label in known:
+            counts.setdefault(track.group, np.zeros(len(known)))[known.index(track.label)] += 1
+    if not counts:
+        return {}
+    groups = sorted(counts)
+    table = np.stack([counts[group] for group in groups])  # [groups, classes]
+    total = table.sum(axis=0)
+    rng = np.random.default_rng(seed)
+    best, least = np.zeros(len(groups), int), np.inf
+    for _ in range(_TRIALS):
+        side = rng.choice(3, len(groups), p=fractions)
+        shares = np.stack([table[side == part].sum(axis=0) for part in range(3)])  # [parts, classes]
+        robbed = (shares[0] < total / 2).sum()
+        absent = (shares[1:] == 0).sum() * (fractions[1] > 0)
+        cost = np.abs(shares.sum(axis=1) / total.sum() - fractions).sum() + robbed + 0.02 * absent
+        if cost < least:
+            best, least = side, cost
+    return dict(zip(groups, best.tolist(), strict=True))
 
 
 def thinned(splits: Splits, train_images: int, tracks: int) -> Splits:

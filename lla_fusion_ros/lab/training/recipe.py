@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -28,6 +28,31 @@ QUICK_IMAGES = 2500  # for training
 QUICK_TRACKS = 40  # for validation, and as many for the test
 
 
+class Divided(Protocol):
+    """What a recipe says of the data set: see `Recipe`."""
+
+    @property
+    def calibration(self) -> CalibrationOptions: ...
+
+    @property
+    def holdout(self) -> tuple[int, ...]: ...
+
+    @property
+    def fractions(self) -> tuple[float, float, float]: ...
+
+    @property
+    def split_seed(self) -> int: ...
+
+    @property
+    def own_test(self) -> bool: ...
+
+    @property
+    def quick(self) -> bool: ...
+
+    @property
+    def data_options(self) -> dict[str, Any]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """Everything that decides what comes out.
@@ -39,6 +64,7 @@ class Recipe:
         start: a bundle to begin from; with 0 epochs only the calibration is done again.
         quick: train and calibrate on a small part of the split, for a first bundle in a minute or two.
         half: store network weights in 16 bits.
+        plugins: Python modules that register the architecture, for the record.
         data_options: what the data set was loaded with, for the record.
         command: the command line, for the record.
     """
@@ -52,11 +78,12 @@ class Recipe:
     start: Bundle | None = None
     quick: bool = False
     half: bool = False
+    plugins: tuple[str, ...] = ()
     data_options: dict[str, Any] = field(default_factory=dict)
     command: str = ""
 
 
-def split_for(recipe: Recipe, tracks: TrackSet) -> Splits:
+def split_for(recipe: Divided, tracks: TrackSet) -> Splits:
     """The parts that a recipe trains, calibrates and tests on; refuses what cannot be calibrated."""
     splits = split_tracks(tracks, recipe.holdout, recipe.fractions, recipe.split_seed, recipe.own_test)
     for name, part in (("training", splits.train), ("validation", splits.validation)):
@@ -111,9 +138,10 @@ def run_recipe(
             "commands": _commands(recipe),
             "torch": torch.__version__,
         },
+        plugins=recipe.plugins,
     )
     return calibrated_bundle(
-        trained, splits, _dataset_record(recipe, tracks, splits), recipe.calibration, stage
+        trained, splits, dataset_record(recipe, tracks, splits), recipe.calibration, stage
     )
 
 
@@ -146,7 +174,7 @@ def _commands(recipe: Recipe) -> list[str]:
     return [*(command for command in earlier if " --epochs 0 " not in f"{command} "), recipe.command]
 
 
-def _dataset_record(recipe: Recipe, tracks: TrackSet, splits: Any) -> dict[str, Any]:
+def dataset_record(recipe: Divided, tracks: TrackSet, splits: Any) -> dict[str, Any]:
     return {
         "name": tracks.name,
         "digest": tracks.digest,
