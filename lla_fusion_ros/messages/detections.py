@@ -32,22 +32,28 @@ _LEAST_DETECTION = 8 + 4 + 4 + 40 + 4
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Which classes of a distribution a message lists, the surest first; one more hypothesis has the rest.
+    """Which classes of a distribution a message lists, the surest first.
 
     Attributes:
         mass: list classes until they carry this share of the probability; 1 lists all.
         most: list at most so many; 0 sets no limit.
         class_names: what `class_id` says in the place of the class's number.
+        numbers: how many to list of each detection, whatever they carry.
+        rest: one more hypothesis, of an empty `class_id`, has what the classes that are not listed carry.
     """
 
     mass: float = 1.0
     most: int = 0
     class_names: Sequence[str] | None = None
+    numbers: Sequence[int] | None = None
+    rest: bool = True
 
     def counts(self, scores: np.ndarray) -> np.ndarray:
         """How many are listed of each; the scores are sorted.  [detections, classes] -> [detections]"""
         classes = scores.shape[1]
-        if self.mass >= 1.0:
+        if self.numbers is not None:
+            counts = np.asarray(self.numbers)
+        elif self.mass >= 1.0:
             counts = np.full(len(scores), classes)
         else:
             counts = (np.cumsum(scores, axis=1) < self.mass).sum(axis=1) + 1
@@ -166,7 +172,7 @@ def _hypotheses(pmf: np.ndarray, listing: Listing) -> list[tuple[np.ndarray, np.
     found = []
     for row, count in enumerate(counts.tolist()):
         listed, own = order[row, :count], scores[row, :count]
-        if count < classes and (rest := 1.0 - own.sum()) > 0:
+        if listing.rest and count < classes and (rest := 1.0 - own.sum()) > 0:
             listed, own = np.append(listed, classes), np.append(own, rest)
         records = _hypothesis_template(classes)[listed]
         records[:, 8:16] = np.ascontiguousarray(own)[:, None].view(np.uint8)
