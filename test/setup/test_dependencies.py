@@ -18,7 +18,9 @@ PYPI_NAME = {"cv2": "opencv-python-headless", "yaml": "PyYAML"}
 EXTRAS = {
     "bags": {"rich", "rosbags"},
     "fleet": {"dask", "distributed", "pyarrow", "rich", "rosbags"},
+    "import": {"matplotlib", "onnx", "onnxruntime", "rich"},
     "lab": {"matplotlib", "rich"},
+    "onnx": {"onnxruntime"},
 }
 NOT_FOR_NODES = {name for names in EXTRAS.values() for name in names}
 NO_ROSDEP_KEY = {"safetensors"}  # package.xml says so in a comment
