@@ -16,6 +16,9 @@ TRANSFORMS_TYPE = "tf2_msgs/msg/TFMessage"
 FUSED_CLASSES = "fused_classes"
 LABELS = "fused_classes/label_info"
 OOD_WARNINGS = "ood_warnings"
+TRACK_STATUS = "track_status"
+CLASS_SETS = "class_sets"
+DECISIONS = "decisions"
 NODE_DIAGNOSTICS = "/diagnostics"  # absolute, where every diagnostics tool looks
 TRANSFORMS, STATIC_TRANSFORMS = "/tf", "/tf_static"  # absolute as well
 

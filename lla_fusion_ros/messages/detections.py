@@ -156,6 +156,7 @@ def write_detections(
     pmf: np.ndarray | None = None,
     max_hypotheses: int = 0,
     class_names: Sequence[str] | None = None,
+    counts: Sequence[int] | None = None,
 ) -> bytes:
     """A Detection2DArray in which every detection carries the array's header.
 
@@ -164,6 +165,7 @@ def write_detections(
         pmf: class distributions, listed surest first under the class's number.  [detections, classes]
         max_hypotheses: list only so many; 0 lists all classes.
         class_names: what `class_id` is to say in the place of the class's number.
+        counts: how many to list of each detection; None: the same of all.
     """
     if len(bbox) != len(ids) or (pmf is not None and len(pmf) != len(ids)):
         raise InputError(f"{len(ids)} ids, {len(bbox)} boxes, {None if pmf is None else len(pmf)} pmfs")
@@ -186,11 +188,12 @@ def write_detections(
         if records is None:
             writer.u32(0)
         else:
-            writer.u32(records.shape[1])
+            own = records[row] if counts is None else records[row, : counts[row]]
+            writer.u32(len(own))
             if class_names is None:
-                _write_numbered(writer, records[row])
+                _write_numbered(writer, own)
             else:
-                _write_named(writer, records[row], [class_names[index] for index in order[row]])
+                _write_named(writer, own, [class_names[index] for index in order[row, : len(own)]])
         writer.align(8)
         writer.raw(memoryview(boxes[row]))
         writer.string(track_id)

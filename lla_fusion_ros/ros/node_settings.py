@@ -75,6 +75,23 @@ class NetworkSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class StatementSettings:
+    """Nodes that fuse have these."""
+
+    coverage: float = setting(
+        0.95,
+        "share of objects whose set on class_sets and track_status is to hold the true class in every frame; "
+        "`lla-fusion info` shows what a model file can promise",
+        0.5,
+        0.995,
+    )
+    costs: str = setting("", "YAML file with the costs of decisions; empty: no decisions are published")
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+
+@dataclass(frozen=True, slots=True)
 class CameraSettings:
     """Every camera has these, as `<camera>.NAME`."""
 
@@ -121,17 +138,19 @@ NODES: dict[str, tuple[Group, ...]] = {
         (NetworkSettings, None),
         (StreamSettings, None),
         (FusionSettings, None),
+        (StatementSettings, None),
     ),
     "crop_classifier": ((NodeSettings, None), (NetworkSettings, None), (StreamSettings, None)),
     "class_fusion": (
         (NodeSettings, None),
         (StreamSettings, ("sync_wait", "sync_memory", "queue_depth", "identity")),
         (FusionSettings, None),
+        (StatementSettings, None),
     ),
 }
 # What a running node can change: everything about streams and fusion.
 CHANGEABLE_GROUPS = (StreamSettings, FusionSettings)
-CHANGEABLE_FIELDS = ("max_hypotheses",)
+CHANGEABLE_FIELDS = ("max_hypotheses", "coverage")
 
 
 def is_changeable(group: type, name: str) -> bool:
