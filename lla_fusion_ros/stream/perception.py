@@ -88,7 +88,8 @@ class Perception:
         self.joining = Joining(cameras, settings.identity == "auto", self.tally)
         self.fuse_stage: FuseStage | None = None
         if fusion_settings is not None:
-            self.fuse_stage = FuseStage(FusionEngine(bundle, fusion_settings), self.tally, self.joining)
+            several = self.joining if len(self.cameras) > 1 else None
+            self.fuse_stage = FuseStage(FusionEngine(bundle, fusion_settings), self.tally, several)
         self.frames_at_once = FRAMES_AT_ONCE if self.classify is None else self.classify.frames_at_once
         self._guard = guard
         self._settings = settings

@@ -23,6 +23,7 @@ SECOND = 1_000_000_000
 TICK, LAG = SECOND // 10, SECOND // 5
 BRACKET = 3 * SECOND // 10  # between two boxes of a track that are interpolated
 NEAR = 3 * SECOND // 100  # ... and between two boxes where one is missing
+GONE = SECOND // 2  # without a box; its joins stay, and others may take its place
 HALF_LIFE = 2.5  # seconds; so that a wrong join is undone soon
 JOIN, STAY = 5.0, -2.0  # ln of the likelihood ratio to join two tracks, and to leave them joined
 TOGETHER = 2 * SECOND // 5  # that both were seen, before they may be joined
@@ -82,13 +83,15 @@ class Association:
         self._cameras = [_Camera() for _ in self._index]
         self._tracks: dict[str, _Track] = {}
         self._free: list[int] = []
-        self._sums = np.zeros((0, 0, MEASURES))
+        self._sums = np.zeros((MEASURES, 0, 0))
+        self._score = np.zeros((0, 0))  # ln of the likelihood ratio of every pair
         self._seen = np.zeros((0, 0), np.int64)  # stamp of the last evidence of a pair
         self._since = np.zeros((0, 0), np.int64)  # ... and of the first
         self._joined = np.zeros((0, 0), bool)
         self._pmf: np.ndarray | None = None
         self._by_slot: list[_Track | None] = []
         self._pending: list[tuple[int, int]] = []  # stamp, camera
+        self._grouping: Groups = {}
         self._tick = 0
         self._history: deque[tuple[int, Groups]] = deque(maxlen=8)
 
@@ -99,7 +102,7 @@ class Association:
             self._advance(tick * TICK - LAG)
             self._decide()
             self._tick = tick
-            self._history.append((tick, self._grouped()))
+            self._history.append((tick, self._grouping))
         for since, groups in reversed(self._history):
             if since <= tick:
                 return groups
@@ -132,13 +135,14 @@ class Association:
         """No frame comes any more: decide with everything that was seen."""
         self._advance(2**62)
         self._decide()
-        return self._grouped()
+        return self._grouping
 
     def part(self) -> None:
         """The geometry was wrong: part all objects and begin again with what the pairs show."""
         self.splits += int(np.count_nonzero(self._joined))
         self._joined[:] = False
-        self._sums[:] = 0.0
+        self._sums[:] = self._score[:] = 0.0
+        self._grouping = {}
         self._seen[:] = self._since[:] = 0
         for camera in self._cameras:
             camera.frames.clear()
@@ -154,7 +158,8 @@ class Association:
                 continue
             slot = track.slot
             self._by_slot[slot] = None
-            self._sums[slot] = self._sums[:, slot] = 0.0
+            self._sums[:, slot] = self._sums[:, :, slot] = 0.0
+            self._score[slot] = self._score[:, slot] = 0.0
             self._seen[slot] = self._seen[:, slot] = 0
             self._since[slot] = self._since[:, slot] = 0
             self._joined[slot] = self._joined[:, slot] = False
@@ -165,6 +170,9 @@ class Association:
                         keep = frame.slots != slot
                         frame.slots, frame.boxes = frame.slots[keep], frame.boxes[keep]
                         frame.sights = None if frame.sights is None else frame.sights.take(keep)
+
+        if any(name in self._grouping for name in names):
+            self._grouping = self._grouped()
 
     def _slot(self, name: str, camera: int, stamp: int) -> int:
         track = self._tracks.get(name)
@@ -185,7 +193,8 @@ class Association:
         extra = new - old
         self._free += range(new - 1, old - 1, -1)
         self._by_slot += [None] * extra
-        self._sums = np.pad(self._sums, ((0, extra), (0, extra), (0, 0)))
+        self._sums = np.pad(self._sums, ((0, 0), (0, extra), (0, extra)))
+        self._score = np.pad(self._score, ((0, extra), (0, extra)))
         self._seen = np.pad(self._seen, ((0, extra), (0, extra)))
         self._since = np.pad(self._since, ((0, extra), (0, extra)))
         self._joined = np.pad(self._joined, ((0, extra), (0, extra)))
@@ -233,7 +242,11 @@ class Association:
         parts: list[tuple[np.ndarray, Sights]] = []
         if not same and len(near) == 2 and near[1].stamp - near[0].stamp <= BRACKET:
             before, then = near
-            both, rows, others = np.intersect1d(before.slots, then.slots, return_indices=True)
+            place = np.full(len(self._by_slot), -1)
+            place[then.slots] = np.arange(len(then.slots))
+            others = place[before.slots]
+            rows, others = np.flatnonzero(others >= 0), others[others >= 0]
+            both = before.slots[rows]
             share = (stamp - before.stamp) / (then.stamp - before.stamp)
             assert before.sights is not None and then.sights is not None
             parts.append((both, before.sights.take(rows).towards(then.sights.take(others), share)))
@@ -251,29 +264,31 @@ class Association:
     def _add(self, first: np.ndarray, second: np.ndarray, new: np.ndarray, stamp: int) -> None:
         """Sums fade with time, and grow at most as with ten frames a second."""
         place = np.ix_(first, second)
-        seconds = np.minimum((stamp - self._seen[place]) / SECOND, 60.0)[..., None]
-        self._sums[place] = self._sums[place] * 0.5 ** (seconds / HALF_LIFE) + new * np.minimum(
-            1, 10 * seconds
-        )
+        seconds = np.minimum((stamp - self._seen[place]) / SECOND, 60.0)
+        everything = np.s_[:, place[0], place[1]]
+        sums = self._sums[everything] * 0.5 ** (seconds / HALF_LIFE) + new * np.minimum(1, 10 * seconds)
+        self._sums[everything] = sums
+        score = log_ratio(sums)
+        if self._pmf is not None:
+            said = np.log(np.maximum(self._pmf[first] @ self._pmf[second].T * self._pmf.shape[1], 1e-9))
+            score += np.clip(CLASS_SHARE * said, -CLASS_MOST, CLASS_MOST)
+        self._score[place] = score
         self._seen[place] = stamp
         since = self._since[place]
         self._since[place] = np.where(since > 0, since, stamp)
 
     def _decide(self) -> None:
         """Assign the tracks of every two cameras one to one; others stay as they are."""
-        recent = [
-            np.unique(np.concatenate([f.slots for f in c.frames] or [np.empty(0, np.intp)]))
-            for c in self._cameras
-        ]
+        recent = []
+        for camera in self._cameras:
+            newest = camera.stamps[-1] - GONE if camera.stamps else 0
+            slots = [frame.slots for frame in camera.frames if frame.stamp >= newest]
+            recent.append(np.unique(np.concatenate(slots)) if slots else np.empty(0, np.intp))
         alive = np.concatenate(recent).astype(np.intp)
         if not len(alive):
             return
         place = np.ix_(alive, alive)
-        score = log_ratio(self._sums[place])
-        if self._pmf is not None:
-            own = self._pmf[alive]
-            said = np.log(np.maximum(own @ own.T * own.shape[1], 1e-9))
-            score += CLASS_SHARE * np.clip(said, -CLASS_MOST / CLASS_SHARE, CLASS_MOST / CLASS_SHARE)
+        score = self._score[place]
         seen = self._seen[place]
         score = np.where(seen > 0, score, -np.inf)
         ripe = seen - self._since[place] >= TOGETHER
@@ -285,16 +300,19 @@ class Association:
                 if score[part].size:
                     joined[part] = assigned(score[part], joined[part], ripe[part])
         before = self._joined[place]
+        if (joined == before).all():
+            return
         self.joins += int(np.count_nonzero(joined & ~before))
         self.splits += int(np.count_nonzero(before & ~joined))
         self._joined[place] = joined
+        self._grouping = self._grouped()
 
     def _grouped(self) -> Groups:
         """Tracks that are one object; a group has at most one track of a camera at a time."""
         first, second = np.nonzero(self._joined)
         if not len(first):
             return {}
-        strength = log_ratio(self._sums[first, second])
+        strength = self._score[first, second]
         group: dict[int, list[_Track]] = {}
         for edge in np.argsort(-strength, kind="stable").tolist():
             ends = [self._by_slot[int(slot)] for slot in (first[edge], second[edge])]
