@@ -95,13 +95,12 @@ class FusedOutput:
         node.outputs.latch(label_message(bundle.class_names, node.get_clock().now().nanoseconds))
 
     def publish(self, fused: FusedFrame) -> None:
-        settings = self._node.parameters.of(NodeSettings)
-        how = self.class_names, settings.max_hypotheses, settings.class_id == "name"
-        for message in fused_messages(fused, *how):
+        listing = self._node.parameters.of(NodeSettings).listing(self.class_names)
+        for message in fused_messages(fused, self.class_names, listing):
             self._node.outputs.publish(message)
         if self._node.outputs.wanted(contract.camera_fused_topic(fused.camera)):
-            self._node.outputs.publish(camera_fused_message(fused, *how))
-        self._state(fused, settings.class_id == "name")
+            self._node.outputs.publish(camera_fused_message(fused, listing))
+        self._state(fused, listing.class_names is not None)
         if fused.result.jumped and not self._node.reporting.crowded:  # which has been said, and explains it
             self._node.get_logger().warning(
                 f"camera {fused.camera}: the clock jumped back, all tracks were cleared; "

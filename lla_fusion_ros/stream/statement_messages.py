@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lla_fusion_ros.messages import contract
-from lla_fusion_ros.messages.detections import write_detections
+from lla_fusion_ros.messages.detections import Listing, write_detections
 from lla_fusion_ros.messages.status import Status, write_diagnostics
 from lla_fusion_ros.reliance.decisions import Costs
 from lla_fusion_ros.reliance.statements import CONFIDENCE, Reliance
@@ -41,7 +41,8 @@ class Statements:
         result, names = fused.result, self.class_names if self.named else None
         counts = self._sets(fused).sum(axis=1)
         bbox = fused.frame.bbox[result.kept]
-        data = write_detections(fused.frame.header, result.ids, bbox, result.pmf, 0, names, counts)
+        listing = Listing(class_names=names, numbers=counts, rest=False)
+        data = write_detections(fused.frame.header, result.ids, bbox, result.pmf, listing)
         return Outgoing(contract.CLASS_SETS, contract.DETECTIONS, data)
 
     def decisions(self, fused: FusedFrame) -> Outgoing:
@@ -52,7 +53,8 @@ class Statements:
         scores = np.full((len(rows), len(self.costs.decisions)), -np.inf)
         scores[rows, best] = cost
         bbox = fused.frame.bbox[result.kept]
-        data = write_detections(fused.frame.header, result.ids, bbox, scores, 1, self.costs.decisions)
+        listing = Listing(most=1, class_names=self.costs.decisions, rest=False)
+        data = write_detections(fused.frame.header, result.ids, bbox, scores, listing)
         return Outgoing(contract.DECISIONS, contract.DETECTIONS, data)
 
     def track_status(self, fused: FusedFrame) -> Outgoing:
