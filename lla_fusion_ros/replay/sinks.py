@@ -12,6 +12,7 @@ from lla_fusion_ros.bags.writer import BagWriter
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.bundle.scores import is_free
 from lla_fusion_ros.messages import contract
+from lla_fusion_ros.messages.detections import Listing
 from lla_fusion_ros.stream.frame_messages import (
     Outgoing,
     bundle_message,
@@ -34,14 +35,14 @@ class Sink(Protocol):
 class BagSink:
     """Writes `/fused_classes`, `/ood_warnings`, labels and, where wanted, each camera's views."""
 
-    def __init__(self, writer: BagWriter, bundle: Bundle, views: bool, max_hypotheses: int = 0) -> None:
+    def __init__(self, writer: BagWriter, bundle: Bundle, views: bool) -> None:
         self._writer = writer
         self._bundle = bundle
         self._views = views and not bundle.for_scores
-        self._named = bundle.for_scores  # the detector's own names
-        if bundle.for_scores:
-            max_hypotheses = sum(not is_free(name) for name in bundle.class_names)
-        self._max_hypotheses = max_hypotheses
+        self._listing = Listing()
+        if bundle.for_scores:  # the detector's own names, and not the places left free
+            named = sum(not is_free(name) for name in bundle.class_names)
+            self._listing = Listing(most=named, class_names=bundle.class_names)
         self._cameras: set[str] = set()
         writer.add("/" + contract.FUSED_CLASSES, contract.DETECTIONS)
         writer.add("/" + contract.OOD_WARNINGS, contract.DIAGNOSTICS)
@@ -54,10 +55,9 @@ class BagSink:
         if self._views and frame.camera not in self._cameras:
             self._write(time, bundle_message(frame.camera, self._bundle, frame.header.stamp), latched=True)
         self._cameras.add(frame.camera)
-        for message in view_messages(frame, self._max_hypotheses) if self._views else ():
+        for message in view_messages(frame) if self._views else ():
             self._write(time, message)
-        how = self._bundle.class_names, self._max_hypotheses, self._named
-        for message in fused_messages(fused, *how):
+        for message in fused_messages(fused, self._bundle.class_names, self._listing):
             self._write(time, message)
 
     def _write(self, time: int, message: Outgoing, latched: bool = False) -> None:

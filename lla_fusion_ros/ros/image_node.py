@@ -121,6 +121,12 @@ class ImageNode(ManagedNode):
             self._follow_type(inputs, camera)
             for topic in () if self._scores else CROPS:
                 self.listen(inputs, camera, topic, self._topics[camera][topic])
+        if self.perception is not None:
+            own_images = {camera: own["image"] for camera, own in self._topics.items()}
+            self.perception.joining.rectified = {
+                c for c, name in own_images.items() if contract.is_rectified(name)
+            }
+        self.listen_to_geometry(inputs, {camera: own["camera_info"] for camera, own in self._topics.items()})
         awaited = [self._names[camera][topic] for camera in cameras for topic in self._awaited()]
         self.get_logger().info(f"waiting for {', '.join(awaited)}")
 
@@ -234,6 +240,7 @@ class ImageNode(ManagedNode):
             **({"crops topic": names[transport]} if transport in CROPS else inputs),
             "ids from": "not decided yet" if chosen is None else f"the {chosen.ids}",
             "an id is": "" if chosen is None else SCOPES[chosen.scope],
+            "geometry": perception.joining.status(camera),
         }
 
     def connection(self, camera: str) -> str:
@@ -246,10 +253,10 @@ class ImageNode(ManagedNode):
             boxes = f"{how['detections topic']} ({how['detections type']})"
             images = "scores, no images" if self._scores else f"images of {how['image topic']}"
             source = f"{images}, boxes of {boxes}"
-        return f"{source}, ids from {how['ids from']}, an id is {how['an id is']}"
+        return f"{source}, ids from {how['ids from']}, an id is {how['an id is']}; {how['geometry']}"
 
     def publish_views(self, frame: ViewFrame) -> None:
-        for message in view_messages(frame, self.parameters.of(NodeSettings).max_hypotheses):
+        for message in view_messages(frame, self.parameters.of(NodeSettings).listing()):
             self.outputs.publish(message)
 
     def wants_views(self, camera: str) -> bool:

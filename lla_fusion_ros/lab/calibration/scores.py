@@ -19,6 +19,7 @@ from lla_fusion_ros.bundle.scores import is_free, no_posterior, score_bundle, sc
 from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.lab.calibration.assemble import Stage
 from lla_fusion_ros.lab.calibration.fusers import choose_default, fit_fuser, score_tracks
+from lla_fusion_ros.reliance.statements import calibrate
 from lla_fusion_ros.replay.sources import bag_views, make_perception, with_names
 from lla_fusion_ros.report.truth import OUTSIDE, Truth
 from lla_fusion_ros.stream.frames import ViewFrame
@@ -129,6 +130,7 @@ def _fitted(
         stage("fusers", done, len(PMF_FUSERS))
         values[name] = fit_fuser(name, tracks, views)
     choice = choose_default(posterior, tracks, candidates=CANDIDATES, folds=FOLDS, seed=seed)
+    reliance = calibrate(choice.pmf, tracks.real, tracks.label, tracks.regime, tracks.source)
     stage("thresholds of contradictions", 0, 0)
     model = contradictions(views.mean_pmf, tracks, bundle.classes, seed)
     arrays, record = model.to_parts()
@@ -137,6 +139,7 @@ def _fitted(
         fusers=values,
         default_fuser=choice.name,
         warnings=record,
+        reliance=reliance.as_dict(),
         dataset={**dataset, "tracks": len(tracks)},
         package_version=__version__,
     )

@@ -41,6 +41,7 @@ def test_a_labelled_recording_makes_a_bundle_that_is_truer_on_another_one(bags, 
     assert main(["calibrate", known, "--truth", f"{known}.truth.json", "--out", str(out)]) == 0
     bundle = load_bundle(out)
     assert bundle.for_scores and bundle.class_names == NAMES
+    assert bundle.reliance() is not None
     confusion = bundle.tensors["scores.confusion"]
     np.testing.assert_allclose(confusion.sum(axis=1), 1, atol=1e-5)
     scores = {}
