@@ -7,10 +7,7 @@ import shlex
 
 NAME = "completion"
 HELP = "print what makes your shell complete verbs, options and files"
-EXAMPLE = """
-source <(lla-fusion completion bash)       # in ~/.bashrc or ~/.zshrc (then: completion zsh)
-lla-fusion completion fish > ~/.config/fish/completions/lla-fusion.fish
-"""
+EXAMPLE = "lla-fusion completion bash"
 
 BASH = """_lla_fusion() {{
     local word="${{COMP_WORDS[COMP_CWORD]}}" verb="${{COMP_WORDS[1]}}" options=""
@@ -30,7 +27,12 @@ complete -o filenames -F _lla_fusion lla-fusion"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"))
+    parser.add_argument(
+        "shell",
+        choices=("bash", "zsh", "fish"),
+        help="bash and zsh read it with `source <(lla-fusion completion bash)` in their start-up file; "
+        "for fish, write it to ~/.config/fish/completions/lla-fusion.fish",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
