@@ -7,7 +7,7 @@ and whole distributions alone.
 from __future__ import annotations
 
 from lla_fusion_ros.messages import contract
-from lla_fusion_ros.messages.detections import write_detections
+from lla_fusion_ros.messages.detections import Listing, write_detections
 from lla_fusion_ros.ros.crop_classifier import CropClassifierNode
 from lla_fusion_ros.ros.process_life import run
 from lla_fusion_ros.stream.frame_messages import Outgoing, view_pmf
@@ -25,7 +25,7 @@ class ArgmaxNode(CropClassifierNode):
 
     def publish(self, frame: FusedFrame | ViewFrame) -> None:
         assert isinstance(frame, ViewFrame)
-        listed = write_detections(frame.header, frame.ids, frame.bbox, view_pmf(frame), max_hypotheses=1)
+        listed = write_detections(frame.header, frame.ids, frame.bbox, view_pmf(frame), Listing(most=1))
         self.outputs.publish(Outgoing(contract.FUSED_CLASSES, contract.DETECTIONS, listed))
 
 

@@ -9,7 +9,14 @@ from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, ExecuteProcess, OpaqueFunction, Shutdown
 from launch_ros.actions import Node
 
-from lla_fusion_ros.ros.launching import PACKAGE, argument, common_arguments, make_node, with_failure
+from lla_fusion_ros.ros.launching import (
+    PACKAGE,
+    argument,
+    common_arguments,
+    dds_environment,
+    make_node,
+    with_failure,
+)
 
 # Seconds for the node to load its model: `bag_player` waits at most so long for subscribers, rosbag2 always.
 PATIENCE = "30"
@@ -23,13 +30,14 @@ def nodes(context: LaunchContext) -> list:
     at_end = Shutdown(reason="the bag has been played") if end else None
     if find_spec("ros2bag") is not None:
         command = ["ros2", "bag", "play", bag, "--clock", "--delay", DELAY, *options]
-        player = ExecuteProcess(cmd=command, output="screen")
+        player = ExecuteProcess(cmd=command, output="screen", additional_env=dds_environment(context))
     else:
         player = Node(
             package=PACKAGE,
             executable="bag_player",
             arguments=[bag, "--wait", PATIENCE, *options],
             output="screen",
+            additional_env=dds_environment(context),
         )
     return [*make_node(context, "perception"), *with_failure(player, at_end)]
 

@@ -29,7 +29,8 @@ from setup_progress import Progress, SetupError, clean_environment  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 FROM_WHEELS = ("jazzy", "kilted")
-NOT_IN_KILTED = "ros-jazzy-python-cmake-module\n"
+# After Jazzy, building messages needs one wheel more and one fewer.
+ONLY_JAZZY, AFTER_JAZZY = "ros-jazzy-python-cmake-module", "ros-jazzy-ament-cmake-ros-core"
 ROS = os.environ.get("ROS") or "jazzy"  # the distribution from wheels
 VENV = ROOT / (".venv" if ROS == "jazzy" else f".venv-{ROS}")
 PYTHON = VENV / "bin" / "python"
@@ -216,7 +217,7 @@ def install_wheels(progress: Progress) -> None:
     wheels, pins = WHEELS, CONSTRAINTS
     if ROS != "jazzy":
         wheels, pins = VENV / WHEELS.name, VENV / ROS_PINS.name
-        wheels.write_text(WHEELS.read_text().replace(NOT_IN_KILTED, "").replace("-jazzy-", f"-{ROS}-"))
+        wheels.write_text(WHEELS.read_text().replace(ONLY_JAZZY, AFTER_JAZZY).replace("-jazzy-", f"-{ROS}-"))
         others = [line for line in CONSTRAINTS.read_text().splitlines() if not line.startswith("ros-")]
         pins.write_text("\n".join([*others, ROS_PINS.read_text()]))
     # setuptools first: the package is then built with it, not with another one in a throw-away environment.

@@ -25,6 +25,7 @@ from lla_fusion_ros.types.errors import BundleError, InputError, LlaFusionError
 
 if TYPE_CHECKING:  # torch takes seconds to import; a fusion node without networks never needs it
     from lla_fusion_ros.networks import Ensemble, Normalisation, SplitNetwork
+    from lla_fusion_ros.reliance.statements import Reliance
     from lla_fusion_ros.warnings.model import WarningModel
 
 ONNX = "onnx"  # the name of the architecture whose networks are graphs only
@@ -220,6 +221,14 @@ class Bundle:
         }
         return WarningModel.from_parts(arrays, self.meta.warnings)
 
+    def reliance(self) -> Reliance | None:
+        """The calibration of sets and bounds, or None where nothing was fitted."""
+        if not self.meta.reliance:
+            return None
+        from lla_fusion_ros.reliance.statements import Reliance
+
+        return Reliance.from_dict(self.meta.reliance)
+
     def _tensor(self, name: str) -> np.ndarray:
         if name not in self.tensors:
             raise BundleError(f"bundle '{self.source}' lacks the tensor '{name}'")
@@ -248,6 +257,7 @@ class Bundle:
         try:
             self.posterior()
             self.fuser()
+            self.reliance()
             model = self.warning_model()
             if model is not None:
                 model.check(self.networks, self._features())

@@ -36,6 +36,7 @@ class BundleMeta:
         default_fuser: chosen by cross-validation on validation tracks.
         fusers: the fitted scalars of every fuser.
         warnings: the fitted warning models and thresholds, with their false-alarm rates.
+        reliance: the calibration of sets and bounds (`reliance.statements`), for the default fuser.
         scores: measured on validation and test tracks.
         dataset: name, digest, split seed, held-out classes, number of tracks.
         training: the command, seeds, epochs and settings it was made with.
@@ -57,6 +58,7 @@ class BundleMeta:
     weight_prior: float | None = None
     fusers: dict[str, dict[str, Any]] = field(default_factory=dict)
     warnings: dict[str, Any] = field(default_factory=dict)
+    reliance: dict[str, Any] = field(default_factory=dict)
     scores: dict[str, Any] = field(default_factory=dict)
     dataset: dict[str, Any] = field(default_factory=dict)
     training: dict[str, Any] = field(default_factory=dict)
@@ -82,7 +84,16 @@ def meta_from_dict(document: Any, where: str) -> BundleMeta:
         values["trunks"] = tuple(_listed(values.get("trunks", []), int))
         values["plugins"] = tuple(_listed(values.get("plugins", []), str))
         meta = BundleMeta(**values)
-        for name in ("architecture", "normalisation", "fusers", "warnings", "scores", "dataset", "training"):
+        for name in (
+            "architecture",
+            "normalisation",
+            "fusers",
+            "warnings",
+            "reliance",
+            "scores",
+            "dataset",
+            "training",
+        ):
             _typed(name, getattr(meta, name), dict)
         _check_normalisation(meta.normalisation)
         for name, fitted in meta.fusers.items():

@@ -31,7 +31,8 @@ EXAMPLE = """\
 lla-fusion evaluate models/signworld.safetensors --dataset signworld --split test
 lla-fusion evaluate gtsrb.safetensors --dataset gtsrb --root data/GTSRB --json scores.json --plots figures
 lla-fusion evaluate gtsrb.safetensors --dataset gtsrb --root more/GTSRB --split all --regimes hard
-lla-fusion evaluate gtsrb.safetensors --dataset gtsrb --root data/GTSRB --ood-dataset signworld"""
+lla-fusion evaluate gtsrb.safetensors --dataset gtsrb --root data/GTSRB --ood-dataset signworld
+lla-fusion evaluate gtsrb --dataset gtsrb --root data/GTSRB --conditions --background data/streets"""
 
 MEMORY = (
     "Takes at most 4 GB of memory for 2,000 tracks of 30 frames with 5 draws, 5 networks and\n"
@@ -78,6 +79,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also show how sure each fuser gets of sure opposite views (once and 15 times each), of one "
         "frame 200 times, and at most",
+    )
+    what.add_argument(
+        "--conditions",
+        action="store_true",
+        help="also count how often tracks are called unknown, or cannot be told, under JPEG, dark, blur, "
+        "noise, small boxes and others, and how often unknown objects and background are found",
+    )
+    what.add_argument(
+        "--background", metavar="DIR", help="images without known objects, whose places play background there"
     )
     out = parser.add_argument_group("output")
     add_json_option(out)
@@ -136,6 +146,8 @@ def _options(args: argparse.Namespace) -> Options:
     lengths = numbers("--lengths", args.lengths)
     if not lengths or min(lengths) < 1:
         raise InputError(f"--lengths {args.lengths!r}: expected numbers from 1 up, separated by commas")
+    if args.background and not args.conditions:
+        raise InputError("--background needs --conditions: its places are counted with them")
     if args.draws < 1:
         raise InputError(f"--draws {args.draws}: every track is degraded at least once")
     if args.resamples < 10:
@@ -150,6 +162,8 @@ def _options(args: argparse.Namespace) -> Options:
         resamples=args.resamples,
         precision=args.precision,
         safety=args.safety,
+        conditions=args.conditions,
+        background=args.background,
     )
 
 
@@ -197,4 +211,5 @@ def _document(
         "ood": evaluation.ood,
         "switch": evaluation.switch,
         "safety": evaluation.safety,
+        "conditions": evaluation.conditions,
     }

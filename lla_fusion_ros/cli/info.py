@@ -115,6 +115,7 @@ def bundle_lines(bundle: Bundle, size: int) -> list[str]:
             meta.scores.get("default_fuser", {}).get("safety", {}).get(meta.default_fuser),
             meta.fusers.get(meta.default_fuser, {}).get("doubt"),
         ),
+        *_reliance_lines(bundle),
         f"other fusers      {', '.join(others) or 'none fitted'}",
         f"data              {data.get('name', 'not recorded')} {str(data.get('digest', ''))[:12]}, "
         f"split seed {data.get('split_seed')}, "
@@ -154,6 +155,26 @@ def _safety_lines(safety: dict[str, Any] | None, doubt: float | None) -> list[st
         f"NLL {safety['nll_rise']:+.3f}",
     ]
     return lines + [f"not safe          {fault}" for fault in safety["faults"]]
+
+
+def _reliance_lines(bundle: Bundle) -> list[str]:
+    """What coverage of sets can be promised with how many objects, and what bounds there are."""
+    reliance = bundle.reliance()
+    if reliance is None:
+        return ["sets and bounds   not calibrated: `lla-fusion calibrate` does it"]
+    from lla_fusion_ros.reliance.statements import CONFIDENCE, GROUPS
+
+    groups = [
+        f"{reliance.promised(g):.1%} from {first} view{'s' * (first > 1)} on ({reliance.objects[g]} objects)"
+        if reliance.promised(g)
+        else f"nothing from {first} views on ({reliance.objects[g]} objects)"
+        for g, first in enumerate(GROUPS)
+    ]
+    return [
+        f"sets              can promise {', '.join(groups)}",
+        f"bounds            the error of the surest objects is at most {reliance.bounds[0]:.2%}, "
+        f"of the least sure {reliance.bounds[-1]:.1%}, at {CONFIDENCE:.0%} confidence",
+    ]
 
 
 def _warning_lines(warnings: dict[str, Any]) -> list[str]:

@@ -60,6 +60,21 @@ def print_evaluation(document: dict[str, Any]) -> None:
         console.print(_switches(document))
     if document["safety"]:
         console.print(_safety(document))
+    if document["conditions"]:
+        console.print(_conditions(document))
+
+
+def _conditions(document: dict[str, Any]) -> Table:
+    title = "tracks ever called unknown, or else that cannot be told; that end sure (p >= .9) and unwarned"
+    columns = ("tracks of", "condition", "tracks", "unknown", "cannot tell", "sure, unwarned", "right")
+    table = _table(title, columns, left=2)
+    for r in document["conditions"]:
+        names = ("unknown", "cannot_tell", "sure", "right") if r["tracks_of"] == "known" else (
+            "unknown", "cannot_tell", "sure",
+        )  # fmt: skip
+        shares = (f"{r[name] / max(r['tracks'], 1):.1%}" for name in names)
+        table.add_row(r["tracks_of"], r["condition"], str(r["tracks"]), *shares)
+    return table
 
 
 def _safety(document: dict[str, Any]) -> Table:

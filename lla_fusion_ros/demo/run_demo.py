@@ -105,6 +105,7 @@ class Demo:
         # the sign world names its objects for both cameras
         own_ids = {"identity": "auto" if self._without_ids else "global"}
         parameters = {"model": str(self._model), "cameras": names, "use_sim_time": "true", **own_ids, **lines}
+        parameters["listed_mass"] = "1.0"  # the page shows whole distributions
         words = [word for name, value in parameters.items() for word in ("-p", f"{name}:={value}")]
         processes.start("perception", "lla_fusion_ros.ros perception", ["--ros-args", *words])
         words = ["--out", str(self._folder / FUSED), "--cameras", *cameras]

@@ -14,6 +14,9 @@ DIAGNOSTICS = "diagnostic_msgs/msg/DiagnosticArray"
 FUSED_CLASSES = "fused_classes"
 LABELS = "fused_classes/label_info"
 OOD_WARNINGS = "ood_warnings"
+TRACK_STATUS = "track_status"
+CLASS_SETS = "class_sets"
+DECISIONS = "decisions"
 NODE_DIAGNOSTICS = "/diagnostics"  # absolute, where every diagnostics tool looks
 
 # Topics of a camera, below its name: what comes in, and the type it has.

@@ -23,10 +23,44 @@ _DOUBLES = 8 * (1 + 3 + 4 + 36)
 _RECORD = 8 + _DOUBLES
 _ORIENTATION_W = 8 + 8 * (1 + 3 + 3)
 MAX_CLASSES = 1000
+REST = ""  # class_id of the hypothesis for all classes that are not listed
 # No camera sees so many objects; reading more would hold everything else up.
 MOST_DETECTIONS = 10_000
 # Fewest bytes of a detection: stamp, empty frame_id, no results, box, empty id.
 _LEAST_DETECTION = 8 + 4 + 4 + 40 + 4
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Which classes of a distribution a message lists, the surest first.
+
+    Attributes:
+        mass: list classes until they carry this share of the probability; 1 lists all.
+        most: list at most so many; 0 sets no limit.
+        class_names: what `class_id` says in the place of the class's number.
+        numbers: how many to list of each detection, whatever they carry.
+        rest: one more hypothesis, of an empty `class_id`, has what the classes that are not listed carry.
+    """
+
+    mass: float = 1.0
+    most: int = 0
+    class_names: Sequence[str] | None = None
+    numbers: Sequence[int] | None = None
+    rest: bool = True
+
+    def counts(self, scores: np.ndarray) -> np.ndarray:
+        """How many are listed of each; the scores are sorted.  [detections, classes] -> [detections]"""
+        classes = scores.shape[1]
+        if self.numbers is not None:
+            counts = np.asarray(self.numbers)
+        elif self.mass >= 1.0:
+            counts = np.full(len(scores), classes)
+        else:
+            counts = (np.cumsum(scores, axis=1) < self.mass).sum(axis=1) + 1
+        return np.minimum(counts, min(self.most or classes, classes))
+
+
+ALL = Listing()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,25 +146,38 @@ def _skip_hypotheses(reader: CdrReader, count: int) -> None:
 
 @lru_cache(maxsize=4)
 def _hypothesis_template(classes: int) -> np.ndarray:
-    """One record per class, as it lies in the message when it starts at a multiple of 8.  [classes, bytes]"""
+    """One record per class and one for the rest, as they lie in the message from a multiple of 8 on.
+
+    [classes + 1, bytes]
+    """
     if not 1 <= classes <= MAX_CLASSES:
         raise InputError(f"{classes} classes: a message can list 1 to {MAX_CLASSES}")
-    template = np.zeros((classes, _RECORD), np.uint8)
-    for index in range(classes):
-        name = str(index).encode()
+    template = np.zeros((classes + 1, _RECORD), np.uint8)
+    for index, name in enumerate([*(str(index).encode() for index in range(classes)), REST.encode()]):
         template[index, 0] = len(name) + 1
         template[index, 4 : 4 + len(name)] = np.frombuffer(name, np.uint8)
     template[:, _ORIENTATION_W : _ORIENTATION_W + 8] = np.frombuffer(np.float64(1.0).tobytes(), np.uint8)
     return template
 
 
-def _hypotheses(pmf: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """The hypotheses of all detections, surest first.  [detections, hypotheses, bytes]"""
-    template = _hypothesis_template(pmf.shape[1])
-    records = template[order]
+def _hypotheses(pmf: np.ndarray, listing: Listing) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Of each detection: classes, surest first, then the rest where there is one; and their records.
+
+    A list of [hypotheses], [hypotheses, bytes]; the rest has the number after the last class.
+    """
+    classes = pmf.shape[1]
+    order = np.argsort(-pmf, axis=1, kind="stable")
     scores = np.take_along_axis(pmf, order, axis=1).astype("<f8", copy=False)
-    records[:, :, 8:16] = np.ascontiguousarray(scores)[..., None].view(np.uint8)
-    return records
+    counts = listing.counts(scores)
+    found = []
+    for row, count in enumerate(counts.tolist()):
+        listed, own = order[row, :count], scores[row, :count]
+        if listing.rest and count < classes and (rest := 1.0 - own.sum()) > 0:
+            listed, own = np.append(listed, classes), np.append(own, rest)
+        records = _hypothesis_template(classes)[listed]
+        records[:, 8:16] = np.ascontiguousarray(own)[:, None].view(np.uint8)
+        found.append((listed, records))
+    return found
 
 
 def _write_numbered(writer: CdrWriter, records: np.ndarray) -> None:
@@ -154,16 +201,14 @@ def write_detections(
     ids: Sequence[str],
     bbox: np.ndarray,
     pmf: np.ndarray | None = None,
-    max_hypotheses: int = 0,
-    class_names: Sequence[str] | None = None,
+    listing: Listing = ALL,
 ) -> bytes:
     """A Detection2DArray in which every detection carries the array's header.
 
     Args:
         bbox: x, y, theta, size_x, size_y.                                       [detections, 5]
         pmf: class distributions, listed surest first under the class's number.  [detections, classes]
-        max_hypotheses: list only so many; 0 lists all classes.
-        class_names: what `class_id` is to say in the place of the class's number.
+        listing: which classes of them.
     """
     if len(bbox) != len(ids) or (pmf is not None and len(pmf) != len(ids)):
         raise InputError(f"{len(ids)} ids, {len(bbox)} boxes, {None if pmf is None else len(pmf)} pmfs")
@@ -174,23 +219,21 @@ def write_detections(
     own_header.header(header)
     own_header.align(4)
     header_bytes = own_header.message()[4:]
-    records = None
-    if pmf is not None and len(ids):
-        pmf = np.asarray(pmf, np.float64)
-        order = np.argsort(-pmf, axis=1, kind="stable")[:, : max_hypotheses or None]
-        records = _hypotheses(pmf, order)
+    hypotheses = _hypotheses(np.asarray(pmf, np.float64), listing) if pmf is not None and len(ids) else None
+    names = None if listing.class_names is None else [*listing.class_names, REST]
     boxes = np.ascontiguousarray(bbox, "<f8").view(np.uint8)
     for row, track_id in enumerate(ids):
         writer.align(4)
         writer.raw(header_bytes)
-        if records is None:
+        if hypotheses is None:
             writer.u32(0)
         else:
-            writer.u32(records.shape[1])
-            if class_names is None:
-                _write_numbered(writer, records[row])
+            listed, records = hypotheses[row]
+            writer.u32(len(listed))
+            if names is None:
+                _write_numbered(writer, records)
             else:
-                _write_named(writer, records[row], [class_names[index] for index in order[row]])
+                _write_named(writer, records, [names[index] for index in listed])
         writer.align(8)
         writer.raw(memoryview(boxes[row]))
         writer.string(track_id)

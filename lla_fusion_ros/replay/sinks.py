@@ -33,11 +33,10 @@ class Sink(Protocol):
 class BagSink:
     """Writes `/fused_classes`, `/ood_warnings`, labels and, where wanted, each camera's views."""
 
-    def __init__(self, writer: BagWriter, bundle: Bundle, views: bool, max_hypotheses: int = 0) -> None:
+    def __init__(self, writer: BagWriter, bundle: Bundle, views: bool) -> None:
         self._writer = writer
         self._bundle = bundle
         self._views = views
-        self._max_hypotheses = max_hypotheses
         self._cameras: set[str] = set()
         writer.add("/" + contract.FUSED_CLASSES, contract.DETECTIONS)
         writer.add("/" + contract.OOD_WARNINGS, contract.DIAGNOSTICS)
@@ -50,9 +49,9 @@ class BagSink:
         if self._views and frame.camera not in self._cameras:
             self._write(time, bundle_message(frame.camera, self._bundle, frame.header.stamp), latched=True)
         self._cameras.add(frame.camera)
-        for message in view_messages(frame, self._max_hypotheses) if self._views else ():
+        for message in view_messages(frame) if self._views else ():
             self._write(time, message)
-        for message in fused_messages(fused, self._bundle.class_names, self._max_hypotheses):
+        for message in fused_messages(fused, self._bundle.class_names):
             self._write(time, message)
 
     def _write(self, time: int, message: Outgoing, latched: bool = False) -> None:

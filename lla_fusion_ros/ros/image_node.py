@@ -234,7 +234,7 @@ class ImageNode(ManagedNode):
         return f"{source}, ids from {how['ids from']}, an id is {how['an id is']}"
 
     def publish_views(self, frame: ViewFrame) -> None:
-        for message in view_messages(frame, self.parameters.of(NodeSettings).max_hypotheses):
+        for message in view_messages(frame, self.parameters.of(NodeSettings).listing()):
             self.outputs.publish(message)
 
     def wants_views(self, camera: str) -> bool:

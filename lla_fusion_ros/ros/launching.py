@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 from launch import Action, LaunchContext
@@ -65,6 +66,12 @@ def common_arguments(params_file: str, use_sim_time: str = "false") -> list[Decl
             default_value="info",
             description="least severity that is logged",
             choices=["debug", "info", "warn", "error", "fatal"],
+        ),
+        DeclareLaunchArgument(
+            "dds_profile",
+            default_value="",
+            description="Fast DDS profile of the nodes started here: shared_memory (config/fastdds.xml, for "
+            "raw images), or a file; empty: that of the environment",
         ),
         DeclareLaunchArgument(
             "respawn",
@@ -152,10 +159,23 @@ def make_node(
         parameters=[params_file, overrides],
         arguments=["--ros-args", "--log-level", argument(context, "log_level")],
         output="screen",
+        additional_env=dds_environment(context),
         respawn=respawn,
         respawn_delay=RESPAWN_DELAY,
     )
     return [node] if respawn else with_failure(node)
+
+
+def dds_environment(context: LaunchContext) -> dict[str, str]:
+    """The variables by which Fast DDS finds its profile, before and after its version 3."""
+    profile = argument(context, "dds_profile")
+    if not profile:
+        return {}
+    path = find_resource("config/fastdds.xml") if profile == "shared_memory" else Path(profile).expanduser()
+    if not path.is_file():
+        raise RuntimeError(f"dds_profile '{profile}' is neither shared_memory nor a file")
+    names = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
+    return dict.fromkeys(names, str(path.resolve()))
 
 
 def with_failure(process: ExecuteProcess, at_end: Action | None = None) -> list[Action]:

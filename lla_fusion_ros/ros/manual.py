@@ -20,6 +20,7 @@ TITLES = {
     "NetworkSettings": "The networks and their images",
     "StreamSettings": "From messages to crops",
     "FusionSettings": "Fusion and warnings",
+    "StatementSettings": "What a planner may rely on",
 }
 # config file -> node whose parameters it lists, cameras it names, what it is for
 CONFIGS = {

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lla_fusion_ros.detections import BOX_FRAMES
+from lla_fusion_ros.messages.detections import Listing
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import ENGINES, PRECISIONS, FusionSettings, check_settings, setting
@@ -26,7 +28,14 @@ class NodeSettings:
     )
     input_depth: int = setting(10, "messages that DDS keeps for each input until they are taken", 1, 1000)
     output_depth: int = setting(10, "messages that DDS keeps for each output until they are sent", 1, 1000)
-    max_hypotheses: int = setting(0, "classes listed of each distribution, surest first; 0: all", 0, 1000)
+    listed_mass: float = setting(
+        0.999,
+        "share of the probability that the listed classes carry, surest first; one more entry, with an empty "
+        "class_id, has the rest; 1.0: all classes are listed",
+        0.5,
+        1.0,
+    )
+    max_hypotheses: int = setting(0, "most classes listed of each distribution; 0: no limit", 0, 1000)
     class_id: str = setting(
         "number",
         "what `class_id` of the outputs says: the class's number, or its name",
@@ -38,6 +47,12 @@ class NodeSettings:
 
     def __post_init__(self) -> None:
         check_settings(self)
+
+    def listing(self, class_names: Sequence[str] | None = None) -> Listing:
+        """What messages list of a distribution; under names where these are given and wanted."""
+        return Listing(
+            self.listed_mass, self.max_hypotheses, class_names if self.class_id == "name" else None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +84,23 @@ class NetworkSettings:
         "first",
         choices=("auto", "raw", "compressed"),
     )
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+
+@dataclass(frozen=True, slots=True)
+class StatementSettings:
+    """Nodes that fuse have these."""
+
+    coverage: float = setting(
+        0.95,
+        "share of objects whose set on class_sets and track_status is to hold the true class in every frame; "
+        "`lla-fusion info` shows what a model file can promise",
+        0.5,
+        0.995,
+    )
+    costs: str = setting("", "YAML file with the costs of decisions; empty: no decisions are published")
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -116,17 +148,19 @@ NODES: dict[str, tuple[Group, ...]] = {
         (NetworkSettings, None),
         (StreamSettings, None),
         (FusionSettings, None),
+        (StatementSettings, None),
     ),
     "crop_classifier": ((NodeSettings, None), (NetworkSettings, None), (StreamSettings, None)),
     "class_fusion": (
         (NodeSettings, None),
         (StreamSettings, ("sync_wait", "sync_memory", "queue_depth", "identity")),
         (FusionSettings, None),
+        (StatementSettings, None),
     ),
 }
 # What a running node can change: everything about streams and fusion.
 CHANGEABLE_GROUPS = (StreamSettings, FusionSettings)
-CHANGEABLE_FIELDS = ("max_hypotheses",)
+CHANGEABLE_FIELDS = ("listed_mass", "max_hypotheses", "coverage")
 
 
 def is_changeable(group: type, name: str) -> bool:

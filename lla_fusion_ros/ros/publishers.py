@@ -13,7 +13,8 @@ from vision_msgs.msg import Detection2DArray, LabelInfo, VisionInfo
 
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.messages import contract
-from lla_fusion_ros.ros.node_settings import NodeSettings
+from lla_fusion_ros.reliance.decisions import read_costs
+from lla_fusion_ros.ros.node_settings import NodeSettings, StatementSettings
 from lla_fusion_ros.stream.frame_messages import (
     Outgoing,
     camera_fused_message,
@@ -22,6 +23,8 @@ from lla_fusion_ros.stream.frame_messages import (
     label_message,
 )
 from lla_fusion_ros.stream.frames import FusedFrame
+from lla_fusion_ros.stream.statement_messages import Statements
+from lla_fusion_ros.types.settings import FusionSettings
 
 if TYPE_CHECKING:
     from lla_fusion_ros.ros.managed_node import ManagedNode
@@ -81,16 +84,23 @@ class FusedOutput:
         node.outputs.advertise(contract.OOD_WARNINGS, contract.DIAGNOSTICS)
         for camera in node.parameters.cameras:
             node.outputs.advertise(contract.camera_fused_topic(camera), contract.DETECTIONS)
+        self._default, self._reliance = bundle.meta.default_fuser, bundle.reliance()
+        costs = node.parameters.of(StatementSettings).costs
+        self._costs = read_costs(costs, bundle.class_names) if costs else None
+        node.outputs.advertise(contract.TRACK_STATUS, contract.DIAGNOSTICS)
+        node.outputs.advertise(contract.CLASS_SETS, contract.DETECTIONS)
+        if self._costs is not None:
+            node.outputs.advertise(contract.DECISIONS, contract.DETECTIONS)
         # last: who hears the labels finds the rest there
         node.outputs.latch(label_message(bundle.class_names, node.get_clock().now().nanoseconds))
 
     def publish(self, fused: FusedFrame) -> None:
-        settings = self._node.parameters.of(NodeSettings)
-        how = self.class_names, settings.max_hypotheses, settings.class_id == "name"
-        for message in fused_messages(fused, *how):
+        listing = self._node.parameters.of(NodeSettings).listing(self.class_names)
+        for message in fused_messages(fused, self.class_names, listing):
             self._node.outputs.publish(message)
         if self._node.outputs.wanted(contract.camera_fused_topic(fused.camera)):
-            self._node.outputs.publish(camera_fused_message(fused, *how))
+            self._node.outputs.publish(camera_fused_message(fused, listing))
+        self._state(fused, listing.class_names is not None)
         if fused.result.jumped and not self._node.reporting.crowded:  # which has been said, and explains it
             self._node.get_logger().warning(
                 f"camera {fused.camera}: the clock jumped back, all tracks were cleared; "
@@ -99,6 +109,20 @@ class FusedOutput:
             )
         for note in fused.result.notes:
             self._node.reporting.warn_once(note, note)
+
+    def _state(self, fused: FusedFrame, named: bool) -> None:
+        """What a planner may rely on, each only while somebody listens."""
+        # sets and bounds are calibrated for one fuser
+        own = self._node.parameters.of(FusionSettings).fuser in ("", self._default)
+        coverage = self._node.parameters.of(StatementSettings).coverage
+        reliance = self._reliance if own else None
+        statements = Statements(self.class_names, reliance, self._costs, coverage, named)
+        makers = {contract.TRACK_STATUS: statements.track_status, contract.CLASS_SETS: statements.class_sets}
+        if self._costs is not None:
+            makers[contract.DECISIONS] = statements.decisions
+        for topic, make in makers.items():
+            if self._node.outputs.wanted(topic):
+                self._node.outputs.publish(make(fused))
 
     def clear(self, cleared: Sequence[str]) -> None:
         """Tracks were forgotten between frames; these were warned of."""

@@ -11,7 +11,7 @@ from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.images.drawing import Label, draw_labels, to_bgr8
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.cdr import Header
-from lla_fusion_ros.messages.detections import write_detections
+from lla_fusion_ros.messages.detections import ALL, Listing, write_detections
 from lla_fusion_ros.messages.images import write_image
 from lla_fusion_ros.messages.status import Status, write_diagnostics, write_label_info, write_vision_info
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
@@ -41,11 +41,11 @@ def view_pmf(frame: ViewFrame) -> np.ndarray:
     return np.asarray(softmax(frame.views.logits.astype(np.float64)).mean(axis=1))
 
 
-def view_messages(frame: ViewFrame, max_hypotheses: int = 0) -> list[Outgoing]:
+def view_messages(frame: ViewFrame, listing: Listing = ALL) -> list[Outgoing]:
     """`<camera>/views` and `<camera>/views/embeddings`."""
     views = frame.views
     shape = ViewShape(views.networks, views.classes, views.features.shape[2])
-    listed = write_detections(frame.header, frame.ids, frame.bbox, view_pmf(frame), max_hypotheses)
+    listed = write_detections(frame.header, frame.ids, frame.bbox, view_pmf(frame), listing)
     embeddings = write_image(frame.header, shape.pack(views), "32FC1")
     return [
         Outgoing(contract.views_topic(frame.camera), contract.DETECTIONS, listed),
@@ -64,16 +64,10 @@ def label_message(class_names: Sequence[str], stamp: int) -> Outgoing:
     return Outgoing(contract.LABELS, contract.LABEL_INFO, write_label_info(Header(stamp, ""), class_names))
 
 
-def fused_messages(
-    fused: FusedFrame, class_names: Sequence[str], max_hypotheses: int = 0, named: bool = False
-) -> list[Outgoing]:
-    """`fused_classes`, and `ood_warnings` where there is something to say.
-
-    Args:
-        named: `class_id` is the class's name and not its number.
-    """
+def fused_messages(fused: FusedFrame, class_names: Sequence[str], listing: Listing = ALL) -> list[Outgoing]:
+    """`fused_classes`, and `ood_warnings` where there is something to say."""
     frame, result = fused.frame, fused.result
-    listed = _listed(fused, result.ids, class_names, max_hypotheses, named)
+    listed = _listed(fused, result.ids, listing)
     messages = [Outgoing(contract.FUSED_CLASSES, contract.DETECTIONS, listed)]
     statuses = warning_statuses(fused, class_names)
     if statuses:
@@ -82,21 +76,16 @@ def fused_messages(
     return messages
 
 
-def camera_fused_message(
-    fused: FusedFrame, class_names: Sequence[str], max_hypotheses: int = 0, named: bool = False
-) -> Outgoing:
+def camera_fused_message(fused: FusedFrame, listing: Listing = ALL) -> Outgoing:
     """`<camera>/fused_classes`: the same entries under the ids of the camera's own tracker."""
     ids = [fused.frame.track_ids[row] for row in fused.result.kept]
-    listed = _listed(fused, ids, class_names, max_hypotheses, named)
+    listed = _listed(fused, ids, listing)
     return Outgoing(contract.camera_fused_topic(fused.camera), contract.DETECTIONS, listed)
 
 
-def _listed(
-    fused: FusedFrame, ids: Sequence[str], class_names: Sequence[str], max_hypotheses: int, named: bool
-) -> bytes:
+def _listed(fused: FusedFrame, ids: Sequence[str], listing: Listing) -> bytes:
     frame, result = fused.frame, fused.result
-    bbox, names = frame.bbox[result.kept], class_names if named else None
-    return write_detections(frame.header, ids, bbox, result.pmf, max_hypotheses, names)
+    return write_detections(frame.header, ids, frame.bbox[result.kept], result.pmf, listing)
 
 
 def cleared_message(cleared: Sequence[str], stamp: int) -> Outgoing:

@@ -17,6 +17,9 @@ _LATENCIES = 500  # of the newest frames
 _OLDEST, _NEWEST = 60.0, -1.0
 _IMAGES_TO_NOTICE = 3  # images without a frame between two reports that are worth a word
 _LOSS = "dropped_"
+_ON_THE_WAY = {"images_lost", "detections_lost", "crops_lost", "views_lost", "embeddings_lost"}
+_LOST_FOR = 10.0  # seconds after a loss in DDS in which boxes without images are put down to it
+_BUSY = 0.8  # share of the time at work from which on the networks count as behind
 _UNPAIRED = {"detections_without_image", "detections_too_late", "detections_before_image"}
 INTERNAL_ERROR = "dropped_internal_error"
 
@@ -39,6 +42,8 @@ class Health:
         self._work: deque[float] = deque(maxlen=_LATENCIES)
         self._reported: dict[str, Counter[str]] = {camera: Counter() for camera in cameras}
         self._reported_at: float | None = None
+        self._lost_at: dict[str, float] = {}  # by camera: when DDS last lost something
+        self._worked = 0.0  # seconds since the last report
         self._internal_errors = 0
         self.unpaired: dict[str, str] = {}  # by camera: why boxes found no image since the report before
 
@@ -51,6 +56,7 @@ class Health:
         with self._lock:
             self._latency.append(latency if _NEWEST <= latency <= _OLDEST else np.nan)
             self._work.append(work)
+            self._worked += work
 
     def silent(self, now: float) -> frozenset[str]:
         """Cameras from which nothing comes."""
@@ -78,11 +84,14 @@ class Health:
         """
         elapsed = max(now - self._reported_at, 1e-3) if self._reported_at is not None else np.inf
         self._reported_at = now
+        with self._lock:
+            busy, self._worked = min(self._worked / elapsed, 1.0), 0.0
         cameras = [
             self._camera(
                 camera,
                 now,
                 elapsed,
+                busy,
                 (troubles or {}).get(camera),
                 (waiting or {}).get(camera, {}),
                 (hints or {}).get(camera, ""),
@@ -98,7 +107,9 @@ class Health:
             self._internal_errors = total[INTERNAL_ERROR]
             worst, message = ERROR, "frames were lost to an internal error, see the log"
         losses = {key: str(count) for key, count in sorted(total.items()) if key.startswith(_LOSS)}
-        own = Status(worst, self._node, message, "", {**values, **self._latencies(), **losses})
+        own = Status(
+            worst, self._node, message, "", {**values, **self._latencies(), "busy": f"{busy:.0%}", **losses}
+        )
         return [own, *cameras]
 
     def _camera(
@@ -106,6 +117,7 @@ class Health:
         camera: str,
         now: float,
         elapsed: float,
+        busy: float,
         trouble: str | None,
         waiting: Mapping[str, int],
         hint: str,
@@ -123,13 +135,16 @@ class Health:
         name = f"{self._node}: camera {camera}"
         if trouble is not None:
             return Status(ERROR, name, trouble, camera, values)
+        if any(fresh[_LOSS + reason] for reason in _ON_THE_WAY):
+            self._lost_at[camera] = now
+        on_the_way = now - self._lost_at.get(camera, -np.inf) < _LOST_FOR
         if camera in self.silent(now):
             heard = self._heard.get(camera)
             message = "nothing received yet" if heard is None else f"silent for {now - heard:.1f} s"
             if fresh["detections"]:
                 message = self.unpaired[camera] = f"{fresh['detections']} detections, but no image"
             return Status(WARN, name, message, camera, values)
-        if problems := _problems(fresh, hint):
+        if problems := _problems(fresh, hint, busy, on_the_way):
             self.unpaired[camera] = hint if hint in problems else ""
             return Status(WARN, name, "; ".join(problems), camera, values)
         return Status(OK, name, "well", camera, values)
@@ -147,8 +162,13 @@ class Health:
         return {"latency p50 ms": f"{low:.1f}", "latency p95 ms": f"{high:.1f}", **values}
 
 
-def _problems(fresh: Counter[str], hint: str) -> list[str]:
-    """What went wrong with the messages of a camera since the last report."""
+def _problems(fresh: Counter[str], hint: str, busy: float, on_the_way: bool) -> list[str]:
+    """What went wrong with the messages of a camera since the last report.
+
+    Args:
+        busy: share of the time at work.
+        on_the_way: whether DDS loses messages; then boxes miss images whatever their stamps are.
+    """
     lost = {key.removeprefix(_LOSS): count for key, count in fresh.items() if key.startswith(_LOSS)}
     problems = []
     no_frame = fresh["images"] >= _IMAGES_TO_NOTICE and not fresh["frames"]
@@ -158,7 +178,18 @@ def _problems(fresh: Counter[str], hint: str) -> list[str]:
             return [*problems, "no detections come"]
     if lost:
         problems.append("lost " + ", ".join(f"{count} {reason}" for reason, count in sorted(lost.items())))
-    if hint and (not lost.keys().isdisjoint(_UNPAIRED) or (no_frame and not lost)):
+    if on_the_way and not lost.keys().isdisjoint(_ON_THE_WAY | _UNPAIRED | {"queue_full"}):
+        problems.append(
+            "DDS loses messages before they reach this node: send compressed images, or start the camera's "
+            "driver with the profile config/fastdds.xml"
+        )
+    elif "queue_full" in lost:
+        problems.append(
+            f"the networks are behind, busy {busy:.0%} of the time: use fewer cameras or a faster device"
+            if busy >= _BUSY
+            else f"frames come in bursts, the networks are busy {busy:.0%} of the time: raise queue_depth"
+        )
+    elif hint and (not lost.keys().isdisjoint(_UNPAIRED) or (no_frame and not lost)):
         problems.append(hint)
     return problems
 

@@ -11,7 +11,7 @@ from lla_fusion_ros.types.track_views import TrackViews, joined
 from lla_fusion_ros.warnings.contradiction import evidence
 from lla_fusion_ros.warnings.fit_contradiction import fit_camera, fit_switch
 from lla_fusion_ros.warnings.fit_space import fit_space
-from lla_fusion_ros.warnings.fit_unknown import CHUNK, fit_unknown, fit_unreadable, score_rows
+from lla_fusion_ros.warnings.fit_unknown import CHUNK, ScoreRows, fit_unknown, score_rows
 from lla_fusion_ros.warnings.model import FeatureSpace, WarningModel
 from lla_fusion_ros.warnings.scores import weak_posterior
 
@@ -48,16 +48,20 @@ def fit_warnings(
     known = inside if conditions is None else joined([inside, conditions])
     parts = _crossed(base, known, seed) if reference is None else [(space, np.arange(len(known)))]
     weak = weak_posterior(posterior)
-    known_rows = score_rows(parts, weak, known)
-    strange_rows = score_rows([(space, np.arange(len(outside)))], weak, outside)
-    unknown, quality = fit_unknown(known_rows, known, strange_rows, outside)
+
+    def scored(tracks: TrackViews) -> ScoreRows:
+        return score_rows([(space, np.arange(len(tracks)))], weak, tracks)
+
+    rows = score_rows(parts, weak, known)
+    bad = None if unreadable is None else scored(unreadable)
+    unknown, excuse, quality = fit_unknown(rows, rows.track < len(inside), scored(outside), bad)
     own = [(part, rows[rows < len(inside)]) for part, rows in parts]  # `inside` stands first in `known`
     said, projected, of_space = _views_of(posterior, inside, own)
     feature_weight, switch, detected = fit_switch(said, projected, of_space, inside, seed)
     return WarningModel(
         space=space,
         unknown=unknown,
-        unreadable=None if unreadable is None else fit_unreadable(known, unreadable),
+        excuse=excuse,
         feature_weight=feature_weight,
         camera_span=CAMERA_SPAN,
         switch=switch,

@@ -23,7 +23,7 @@ from lla_fusion_ros.warnings.result import (
     Level,
     Scores,
 )
-from lla_fusion_ros.warnings.scores import known_scores, recent_p_values, weak_posterior
+from lla_fusion_ros.warnings.scores import contradiction_p_values, known_scores, weak_posterior
 from lla_fusion_ros.warnings.state import Known, RecentViews, Standing, Sums
 
 HYSTERESIS = 2.0  # a warning ends when the p-value is this many times the rate at which it began
@@ -120,8 +120,7 @@ class TrackWarnings:
         put_rows(self._sums, rows, add(take_rows(self._sums, rows), Sums.of(views)))
         projected = self._model.space.project(views.bounded_features)
         recent = take_rows(self._recent, rows)
-        murk = self._model.murk(views)
-        put_rows(self._recent, rows, recent.pushed(evidence(views.mean_pmf), projected, camera, stamp, murk))
+        put_rows(self._recent, rows, recent.pushed(evidence(views.mean_pmf), projected, camera, stamp))
 
     def hand_over(self, rows: np.ndarray) -> np.ndarray:
         """Others speak for these tracks from now on; which of them were warned of.  [rows] bool"""
@@ -137,7 +136,8 @@ class TrackWarnings:
             sums = take_rows(joined_rows(self._sums, rows, others), due)
             put_rows(self._known, lead[due], Known(recent.count[due], *known_scores(model, self._weak, sums)))
         known = take_rows(self._known, lead)
-        p_values = np.column_stack([known.p_known, *recent_p_values(model, recent)])
+        contradiction = contradiction_p_values(model, recent)
+        p_values = np.column_stack([known.p_known, *contradiction, known.p_readable])
         return Scores(known.mutual_information, known.ood_score, p_values)
 
     def _joined_recent(self, rows: np.ndarray, others: Others) -> RecentViews:
@@ -186,7 +186,7 @@ def due_for_scores(views: np.ndarray, scored: np.ndarray) -> np.ndarray:
 
 def rates(settings: FusionSettings) -> dict[str, float]:
     """The false-alarm rate of each reason, in the order of REASONS."""
-    unknown = settings.ood_false_alarm  # an unknown object and a bad picture are asked for at one rate
+    unknown = settings.ood_false_alarm  # unknown object and bad picture are two answers to one question
     numbers = unknown, settings.switch_false_alarm, settings.disagreement_false_alarm, unknown
     return {reason: float(rate) for reason, rate in zip(REASONS, numbers, strict=True)}
 
@@ -231,15 +231,15 @@ def raised_reasons(
 
     The tests of the last few views get a new chance to err with every view: a track longer than LIFE is held
     to a rate that is as much smaller, so that the rate remains one per track. The out-of-distribution score
-    settles instead of trying again, and the clearest picture only gets clearer. What nobody can read is not
-    called unknown.
+    settles instead of trying again. What is odd for a known object, but not for one in such pictures, is not
+    called unknown: nobody can tell.
     p_values [t, reasons], views [t] fused so far, warned [t, reasons] with the last view -> [t, reasons]
     """
     limit = np.where(warned, HYSTERESIS, 1.0) * list(rates(settings).values())
     limit[:, [SWITCH, DISAGREEMENT]] *= np.minimum(1.0, LIFE / np.maximum(views, 1))[:, None]
     raised = p_values <= np.maximum(limit, RAREST)
     raised[:, [UNKNOWN, UNREADABLE]] &= (views >= settings.min_views)[:, None]
-    raised[:, UNKNOWN] &= ~raised[:, UNREADABLE]
+    raised[:, UNREADABLE] &= ~raised[:, UNKNOWN]
     return raised
 
 

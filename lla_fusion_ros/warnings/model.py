@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from lla_fusion_ros.types.errors import BundleError, InputError
-from lla_fusion_ros.types.views import QUALITIES, Views
+from lla_fusion_ros.types.views import QUALITIES
 
 MOST_STANDARD = 8.0  # standard deviations that a score may count
+MOST_DEVIANT = 4.0  # standard deviations that the quality of a picture may count
 LARGEST_PROJECTION = 1e6  # in standard deviations: keeps sums over the last views finite
 # Shares of ordinary tracks, largest first: the grid on which thresholds are kept.
 RATES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0001)
@@ -187,14 +188,59 @@ class Detector:
 
 
 @dataclass(frozen=True, slots=True)
+class Excuse:
+    """How odd known objects look in pictures of some quality: a polynomial of second order.
+
+    Attributes:
+        center, scale: of QUALITIES on known objects.                           [qualities]
+        terms: of `quality_columns`.                        [1 + qualities + pairs of them]
+        alarm: thresholds of what the score of a track exceeds this by, in any condition.
+    """
+
+    center: np.ndarray
+    scale: np.ndarray
+    terms: np.ndarray
+    alarm: AlarmTable
+
+    def __call__(self, quality: np.ndarray) -> np.ndarray:
+        """[t, qualities] -> [t]"""
+        return quality_columns((quality - self.center) / self.scale) @ self.terms
+
+    def check(self) -> None:
+        expected = quality_columns(np.zeros((1, len(QUALITIES)))).shape[1]
+        for name, count in (("center", len(QUALITIES)), ("scale", len(QUALITIES)), ("terms", expected)):
+            array = getattr(self, name)
+            if array.shape != (count,) or not np.isfinite(array).all():
+                raise BundleError(f"the warning model's '{name}' of 'excuse' is not {count} finite numbers")
+        if not (self.scale > 0).all():
+            raise BundleError("the warning model's 'excuse' has a scale that is not positive")
+        self.alarm.check()
+
+    def as_dict(self) -> dict[str, Any]:
+        arrays = {name: getattr(self, name).tolist() for name in ("center", "scale", "terms")}
+        return {**arrays, "alarm": asdict(self.alarm)}
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Excuse:
+        center, scale, terms = (np.asarray(record[name], float) for name in ("center", "scale", "terms"))
+        return cls(center, scale, terms, AlarmTable.from_dict(record["alarm"]))
+
+
+def quality_columns(standard: np.ndarray) -> np.ndarray:
+    """1, the qualities and their products, within MOST_DEVIANT.  [t, qualities] -> [t, terms]"""
+    z = np.clip(standard, -MOST_DEVIANT, MOST_DEVIANT)
+    first, second = np.triu_indices(z.shape[1])
+    return np.column_stack([np.ones(len(z)), z, z[:, first] * z[:, second]])
+
+
+@dataclass(frozen=True, slots=True)
 class WarningModel:
-    """What tells unknown objects and unreadable pictures, and the thresholds of all warnings.
+    """What tells unknown objects and bad pictures, and the thresholds of all warnings.
 
     Attributes:
         space: what the feature scores compare with.
-        unknown: of the scores in SCORES, of a track.
-        unreadable: of the QUALITIES of one crop; its thresholds are for the clearest crop of a track.
-            None where no pictures were judged when fitting.
+        unknown: of the scores in SCORES; its thresholds are for ordinary pictures.
+        excuse: how much of that score bad pictures explain; None where none were judged when fitting.
         feature_weight: weight of the feature change in the identity-switch statistic.
         camera_span: seconds within which views of several cameras count as "at one time".
         switch, camera: thresholds by false-alarm rate per track.
@@ -203,7 +249,7 @@ class WarningModel:
 
     space: FeatureSpace
     unknown: Detector
-    unreadable: Detector | None
+    excuse: Excuse | None
     feature_weight: float
     camera_span: float
     switch: AlarmTable
@@ -215,11 +261,17 @@ class WarningModel:
         """The same in nanoseconds."""
         return round(self.camera_span * 1e9)
 
-    def murk(self, views: Views) -> np.ndarray:
-        """Log-odds of a picture being unreadable; -inf where it was not judged.  [t]"""
-        if self.unreadable is None or views.quality is None:
-            return np.full(len(views), -np.inf)
-        return self.unreadable(views.quality)
+    def p_values(self, score: np.ndarray, quality: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """p_known, in pictures as bad as these, and p_readable, in ordinary ones.  2 x [t]
+
+        score [t], quality [t, qualities], NaN where it was not measured: then no picture excuses anything.
+        """
+        ordinary = self.unknown.alarm.p_value(score)
+        if self.excuse is None:
+            return ordinary, ordinary
+        judged = np.isfinite(quality).all(axis=1)
+        excess = score - self.excuse(np.where(judged[:, None], quality, 0.0))
+        return np.where(judged, np.maximum(ordinary, self.excuse.alarm.p_value(excess)), ordinary), ordinary
 
     def check(self, networks: int, features: int) -> None:
         """Refuse a model whose parts do not fit each other or the ensemble, before it meets a frame."""
@@ -239,8 +291,8 @@ class WarningModel:
             if not np.isfinite(array).all():
                 raise BundleError(f"the warning model's '{name}' holds NaN or infinity")
         self.unknown.check("unknown", len(SCORES))
-        if self.unreadable is not None:
-            self.unreadable.check("unreadable", len(QUALITIES))
+        if self.excuse is not None:
+            self.excuse.check()
         numbers = np.array([self.feature_weight, self.camera_span])
         if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
             raise BundleError("the warning model holds a number that is not finite or not positive")
@@ -254,7 +306,7 @@ class WarningModel:
         record = {
             "scores": list(SCORES),
             "unknown": self.unknown.as_dict(),
-            "unreadable": None if self.unreadable is None else self.unreadable.as_dict(),
+            "excuse": None if self.excuse is None else self.excuse.as_dict(),
             "feature_weight": self.feature_weight,
             "camera_span": self.camera_span,
             "switch": asdict(self.switch),
@@ -273,13 +325,13 @@ class WarningModel:
                     f"{list(SCORES)}; train or calibrate the bundle again"
                 )
             space = FeatureSpace(**{f.name: arrays[f.name].astype(np.float32) for f in fields(FeatureSpace)})
-            unknown, unreadable = record.get("unknown"), record.get("unreadable")
+            unknown, excuse = record.get("unknown"), record.get("excuse")
             if unknown is None:  # as bundles had it that knew no bad pictures
                 unknown = {**record, "alarm": record["ood"]}
             return cls(
                 space=space,
                 unknown=Detector.from_dict(unknown),
-                unreadable=None if unreadable is None else Detector.from_dict(unreadable),
+                excuse=None if excuse is None else Excuse.from_dict(excuse),
                 feature_weight=float(record["feature_weight"]),
                 camera_span=float(record["camera_span"]),
                 switch=AlarmTable.from_dict(record["switch"]),

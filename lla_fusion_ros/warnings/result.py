@@ -78,10 +78,10 @@ class Verdict:
             It, the score and p_known are renewed at the first five views, then at every fifth at least, later
             more rarely (`flow.due_for_scores`).
         ood_score: the score of the warning model, large for objects unlike the training data.
-        p_known: p-value of the object being one that the networks know.
+        p_known: p-value of the object being one that the networks know, in pictures as bad as these.
         p_one_object: p-value of the last views showing one object.
         p_cameras_agree: p-value of the cameras seeing the same class.
-        p_readable: p-value of its clearest picture being one that a known object can be read in.
+        p_readable: the same in ordinary pictures; where it is small and p_known is not, nobody can tell.
         views: views fused so far, by camera.
         level, reasons: the warning; no reasons at level OK.
     """

@@ -42,23 +42,21 @@ def weak_posterior(posterior: EnsemblePosterior) -> EnsemblePosterior:
 
 def known_scores(
     model: WarningModel, weak: EnsemblePosterior, sums: Sums
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """mutual_information, ood_score and p_known of each track.  3 x [t]"""
-    table, information = score_table(model.space, weak, sums.means())
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """mutual_information, ood_score, p_known and p_readable of each track.  4 x [t]"""
+    means = sums.means()
+    table, information = score_table(model.space, weak, means)
     score = model.unknown(table)
-    return information, score, model.unknown.alarm.p_value(score)
+    return information, score, *model.p_values(score, means.quality)
 
 
-def recent_p_values(model: WarningModel, recent: RecentViews) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """p_one_object, p_cameras_agree and p_readable of each track.  3 x [t]"""
+def contradiction_p_values(model: WarningModel, recent: RecentViews) -> tuple[np.ndarray, np.ndarray]:
+    """p_one_object and p_cameras_agree of each track.  2 x [t]"""
     switch, _ = switch_statistic(recent.evidence, recent.features, recent.count, model.feature_weight)
     newest = recent.stamp.max(axis=1)
     together = recent.present & (recent.stamp >= newest[:, None] - model.camera_span_ns)
     disagreement = camera_statistic(recent.evidence, recent.camera, together)
-    readable = np.ones(len(newest))
-    if model.unreadable is not None:
-        readable = model.unreadable.alarm.p_value(recent.murk)
-    return model.switch.p_value(switch), model.camera.p_value(disagreement), readable
+    return model.switch.p_value(switch), model.camera.p_value(disagreement)
 
 
 def score_table(space: FeatureSpace, weak: EnsemblePosterior, means: Sums) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lla_fusion_ros.fusion.measure import MeasuredViews
+from lla_fusion_ros.types.views import QUALITIES
 from lla_fusion_ros.warnings.result import REASONS
 
 WINDOW = 10  # views that are compared with each other
@@ -25,6 +26,7 @@ class Sums:
         pmf: mean pmf of the networks.                               [tracks, classes]
         logits: mean-centred logits, mean over networks.             [tracks, classes]
         features: of each network, with the 1 for the bias.          [tracks, networks, D]
+        quality: of the crops; NaN where that of any is not known.   [tracks, qualities]
     """
 
     count: np.ndarray
@@ -35,6 +37,7 @@ class Sums:
     pmf: np.ndarray
     logits: np.ndarray
     features: np.ndarray
+    quality: np.ndarray
 
     @classmethod
     def zeros(cls, tracks: int, networks: int, classes: int, features: int) -> Sums:
@@ -47,11 +50,13 @@ class Sums:
             np.zeros((tracks, classes)),
             np.zeros((tracks, classes)),
             np.zeros((tracks, networks, features)),
+            np.zeros((tracks, len(QUALITIES))),
         )
 
     @classmethod
     def of(cls, views: MeasuredViews) -> Sums:
         """One view of each track."""
+        unknown = np.full((len(views), len(QUALITIES)), np.nan)
         return cls(
             np.ones(len(views)),
             views.entropy,
@@ -61,6 +66,7 @@ class Sums:
             views.mean_pmf,
             views.mean_centred,
             views.bounded_features,
+            unknown if views.quality is None else views.quality.astype(np.float64),
         )
 
     def means(self) -> Sums:
@@ -75,6 +81,7 @@ class Sums:
             self.pmf / count[:, None],
             self.logits / count[:, None],
             self.features / count[:, None, None],
+            self.quality / count[:, None],
         )
 
 
@@ -87,7 +94,6 @@ class RecentViews:
         evidence: ln of the pmf, floored (`contradiction.evidence`). [tracks, WINDOW, classes] float32
         features: projected (`FeatureSpace.project`).               [tracks, WINDOW, r] float32
         camera, stamp: where each comes from, in nanoseconds.       [tracks, WINDOW] int
-        murk: how unreadable the clearest view so far is (`WarningModel.murk`); inf before the first. [tracks]
     """
 
     count: np.ndarray
@@ -95,7 +101,6 @@ class RecentViews:
     features: np.ndarray
     camera: np.ndarray
     stamp: np.ndarray
-    murk: np.ndarray
 
     @classmethod
     def zeros(cls, tracks: int, classes: int, projected: int) -> RecentViews:
@@ -105,25 +110,16 @@ class RecentViews:
             np.zeros((tracks, WINDOW, projected), np.float32),
             np.zeros((tracks, WINDOW), np.int64),
             np.zeros((tracks, WINDOW), np.int64),
-            np.full(tracks, np.inf),
         )
 
-    def pushed(
-        self,
-        evidence: np.ndarray,
-        features: np.ndarray,
-        camera: int,
-        stamp: int,
-        murk: np.ndarray | float = -np.inf,
-    ) -> RecentViews:
-        """With one more view of each track.  [tracks, classes], [tracks, r], of all, of all, [tracks]"""
+    def pushed(self, evidence: np.ndarray, features: np.ndarray, camera: int, stamp: int) -> RecentViews:
+        """With one more view of each track.  evidence [tracks, classes], features [tracks, r]"""
         return RecentViews(
             self.count + 1,
             _pushed(self.evidence, evidence),
             _pushed(self.features, features),
             _pushed(self.camera, camera),
             _pushed(self.stamp, stamp),
-            np.minimum(self.murk, murk),
         )
 
     def merged(self, other: RecentViews) -> RecentViews:
@@ -143,7 +139,6 @@ class RecentViews:
             both(self.features, other.features),
             both(self.camera, other.camera),
             both(self.stamp, other.stamp),
-            np.minimum(self.murk, other.murk),
         )
 
     @property
@@ -166,18 +161,20 @@ class Known:
 
     Attributes:
         views: how many the track had then.  [tracks] int
-        mutual_information, ood_score, p_known: as in `result.Scores`.  [tracks]
+        mutual_information, ood_score, p_known, p_readable: as in `result.Verdict`.  [tracks]
     """
 
     views: np.ndarray
     mutual_information: np.ndarray
     ood_score: np.ndarray
     p_known: np.ndarray
+    p_readable: np.ndarray
 
     @classmethod
     def nothing(cls, tracks: int) -> Known:
         """Of tracks that nobody asked about."""
-        return cls(np.zeros(tracks, np.int64), np.zeros(tracks), np.zeros(tracks), np.ones(tracks))
+        none, ordinary = np.zeros(tracks), np.ones(tracks)
+        return cls(np.zeros(tracks, np.int64), none, none.copy(), ordinary, ordinary.copy())
 
 
 @dataclass(frozen=True, slots=True)

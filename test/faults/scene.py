@@ -33,6 +33,7 @@ PARAMS = {
     "input_depth": 20,
     "queue_depth": 20,  # a frame that cannot be used is not waited for; it must not push others out
     "output_depth": 500,
+    "listed_mass": 1.0,
 }
 
 

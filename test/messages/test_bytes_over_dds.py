@@ -40,18 +40,22 @@ def ros_header(header: Header) -> RosHeader:
     )
 
 
-def stock_detections(header, ids, bbox, pmf, limit=0) -> Detection2DArray:
+def stock_detections(header, ids, bbox, pmf, listing) -> Detection2DArray:
     """The same message built the usual way, object by object."""
     message = Detection2DArray(header=ros_header(header))
     for row, track_id in enumerate(ids):
         one = Detection2D(header=ros_header(header), id=track_id)
         one.bbox.center.position.x, one.bbox.center.position.y, one.bbox.center.theta = bbox[row, :3].tolist()
         one.bbox.size_x, one.bbox.size_y = bbox[row, 3:].tolist()
-        order = np.argsort(-pmf[row], kind="stable")
-        for index in order[: limit or None]:
+        listed = []
+        for index in np.argsort(-pmf[row], kind="stable"):
+            if sum(score for _, score in listed) < listing.mass and len(listed) < (listing.most or 1000):
+                listed.append((str(index), float(pmf[row, index])))
+        if len(listed) < pmf.shape[1]:
+            listed.append(("", 1.0 - float(np.sum([score for _, score in listed]))))
+        for class_id, score in listed:
             hypothesis = ObjectHypothesisWithPose()
-            hypothesis.hypothesis.class_id = str(index)
-            hypothesis.hypothesis.score = float(pmf[row, index])
+            hypothesis.hypothesis.class_id, hypothesis.hypothesis.score = class_id, score
             one.results.append(hypothesis)
         message.detections.append(one)
     return message
@@ -62,23 +66,24 @@ def stock_detections(header, ids, bbox, pmf, limit=0) -> Detection2DArray:
     ids=st.lists(names, max_size=5),
     frame_id=names,
     classes=st.sampled_from([1, 2, 10, 43, 101]),
-    limit=st.sampled_from([0, 1, 3]),
+    listing=st.builds(detections.Listing, st.sampled_from([1.0, 0.999, 0.6]), st.sampled_from([0, 1, 3])),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_fused_classes_are_what_a_stock_publisher_sends(ids, frame_id, classes, limit, seed):
+def test_fused_classes_are_what_a_stock_publisher_sends(ids, frame_id, classes, listing, seed):
     rng = np.random.default_rng(seed)
     header = Header(int(rng.integers(0, 2**31)) * 10**9 + int(rng.integers(10**9)), frame_id)
     bbox = rng.normal(size=(len(ids), 5)) * 100
     pmf = rng.dirichlet(np.full(classes, 0.3), size=len(ids))
-    ours = detections.write_detections(header, ids, bbox, pmf, limit)
-    stock = stock_detections(header, ids, bbox, pmf, limit)
+    ours = detections.write_detections(header, ids, bbox, pmf, listing)
+    stock = stock_detections(header, ids, bbox, pmf, listing)
     assert deserialize(ours, Detection2DArray) == stock
     assert len(ours) == len(serialize(stock))  # padding is undefined in stock messages, its length is not
     read = detections.parse_detections(serialize(stock), with_scores=True)
     assert (read.header, read.ids) == (header, tuple(ids))
     np.testing.assert_array_equal(read.bbox, bbox)
     for row, scores in enumerate(read.scores):
-        assert all(pmf[row, int(class_id)] == score for class_id, score in scores)
+        assert all(pmf[row, int(class_id)] == score for class_id, score in scores if class_id)
+        np.testing.assert_allclose(sum(score for _, score in scores), 1.0)
     fast = detections.parse_detections(ours)
     assert fast.ids == read.ids and (fast.bbox == read.bbox).all()
 

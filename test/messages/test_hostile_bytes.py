@@ -94,7 +94,19 @@ def test_an_image_that_holds_no_embeddings_is_refused(encoding, values, says):
         images.matrix_of(images.parse_image(message))
 
 
-def test_a_limit_of_hypotheses_lists_the_surest_first():
+@pytest.mark.parametrize(
+    ("listing", "listed"),
+    [
+        (detections.ALL, (("1", 0.6), ("2", 0.3), ("0", 0.1))),
+        (detections.Listing(most=2), (("1", 0.6), ("2", 0.3), ("", 0.1))),
+        (detections.Listing(mass=0.5), (("1", 0.6), ("", 0.4))),
+        (detections.Listing(mass=0.95, class_names="abc"), (("b", 0.6), ("c", 0.3), ("a", 0.1))),
+        (detections.Listing(mass=0.8, class_names="abc"), (("b", 0.6), ("c", 0.3), ("", 0.1))),
+    ],
+)
+def test_a_shortened_list_has_the_surest_first_and_the_rest_at_the_end(listing, listed):
     pmf = np.array([[0.1, 0.6, 0.3]])
-    raw = detections.write_detections(HEADER, ["x"], np.zeros((1, 5)), pmf, max_hypotheses=2)
-    assert detections.parse_detections(raw, with_scores=True).scores == ((("1", 0.6), ("2", 0.3)),)
+    raw = detections.write_detections(HEADER, ["x"], np.zeros((1, 5)), pmf, listing)
+    (read,) = detections.parse_detections(raw, with_scores=True).scores
+    assert [class_id for class_id, _ in read] == [class_id for class_id, _ in listed]
+    np.testing.assert_allclose([score for _, score in read], [score for _, score in listed])

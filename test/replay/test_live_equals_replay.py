@@ -33,7 +33,7 @@ def pmf(scores) -> np.ndarray:
 def test_the_live_node_and_the_replay_publish_the_same(ros_graph, ros_process, tmp_path):
     save_bundle(tiny_bundle(), tmp_path / "tiny.safetensors")
     drive = write_scene(tmp_path / "drive", frames=FRAMES, compressed=True, stagger=STEP // 2)
-    long_lines = {"queue_depth": 100, "input_depth": 100, "output_depth": 100}
+    long_lines = {"queue_depth": 100, "input_depth": 100, "output_depth": 100, "listed_mass": 1.0}
     params = {"model": str(tmp_path / "tiny.safetensors"), "cameras": ["left", "right"], **long_lines}
     ros_process("lla_fusion_ros.ros perception", params=params, name="perception")
     recorder = ros_process(

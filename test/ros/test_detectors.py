@@ -30,7 +30,7 @@ def start_node(ros_graph, model):
     nodes = []
 
     def start(*arguments: str, **parameters) -> PerceptionNode:
-        values = {"model": model, "cameras": ["left", "right"], **parameters}
+        values = {"model": model, "cameras": ["left", "right"], "listed_mass": 1.0, **parameters}
         overrides = [Parameter(name, value=value) for name, value in values.items()]
         node = PerceptionNode(parameter_overrides=overrides, cli_args=list(arguments) or None)
         nodes.append(ros_graph.add(node))

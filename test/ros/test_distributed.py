@@ -15,6 +15,12 @@ from support.tiny_bundle import tiny_bundle
 
 IDS = ("a", "b")
 PREFIX = "lla_fusion_ros.ros "
+FUSION_WITHOUT_TORCH = """
+import sys
+sys.modules["torch"] = None  # where it is not installed
+from lla_fusion_ros.ros.executables import class_fusion
+class_fusion()
+"""
 
 
 @pytest.fixture
@@ -28,7 +34,8 @@ def models(tmp_path) -> tuple[str, str]:
 
 def test_distributed_equals_one_process_and_foreign_views_are_refused(ros_graph, ros_process, models):
     ours, theirs = models
-    both = {"model": ours, "cameras": ["left", "right"], "identity": "global", "image_transport": "raw"}
+    fused = {"model": ours, "cameras": ["left", "right"], "listed_mass": 1.0}
+    both = {**fused, "identity": "global", "image_transport": "raw"}
     # the one-process node lives in a namespace of its own and hears the same cameras
     inputs = {
         f"{camera}/{topic}": f"/{camera}/{topic}"
@@ -37,9 +44,7 @@ def test_distributed_equals_one_process_and_foreign_views_are_refused(ros_graph,
     }
     processes = [
         ros_process(f"{PREFIX}perception", params=both, remap={"__ns": "/one", **inputs}, name="one"),
-        ros_process(
-            f"{PREFIX}class_fusion", params={"model": ours, "cameras": ["left", "right"]}, name="fusion"
-        ),
+        ros_process(FUSION_WITHOUT_TORCH, params=fused, name="fusion"),
     ]
     for camera in ("left", "right"):
         params = {"model": ours, "cameras": [camera], "identity": "global", "image_transport": "raw"}

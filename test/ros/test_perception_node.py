@@ -32,7 +32,8 @@ def make_node(ros_graph, model):
     nodes = []
 
     def make(**parameters) -> PerceptionNode:
-        values = {"model": model, "cameras": ["left", "right"], "identity": "global", **parameters}
+        values = {"model": model, "cameras": ["left", "right"], "identity": "global", "listed_mass": 1.0}
+        values |= parameters
         overrides = [Parameter(name, value=value) for name, value in values.items()]
         node = ros_graph.add(PerceptionNode(parameter_overrides=overrides))
         nodes.append(node)
@@ -412,6 +413,27 @@ def test_a_node_that_cannot_work_refuses_to_start_with_a_sentence(make_node, par
 def test_a_bad_parameter_is_refused_at_start_with_its_name(make_node, parameters, says):
     with pytest.raises(InputError, match=says):
         make_node(**parameters)
+
+
+def test_classes_that_carry_the_probability_are_listed_and_the_rest_is_declared(make_node, ros_graph):
+    node = make_node(cameras=["left"], listed_mass=0.6)
+    node.start()
+    camera = CameraOnGraph(ros_graph.node("camera"), "left")
+    received = ros_graph.collect(node, Detection2DArray, "/fused_classes", 50)
+    ros_graph.wait_for_subscribers(camera.images)
+    ros_graph.wait_for_subscribers(camera.detections)
+    for step, mass in enumerate((0.6, 1.0)):
+        assert ros_graph.set_parameter("perception", "listed_mass", mass).successful
+        camera.send(START + step * TENTH, scene(0), ("a",), BOXES[:1])
+        ros_graph.spin_until(lambda count=step: len(received) > count, what="a fused frame")
+        listed = [result.hypothesis for result in received[-1].detections[0].results]
+        scores = [hypothesis.score for hypothesis in listed]
+        assert sum(scores) == pytest.approx(1.0)
+        if mass == 1.0:
+            assert sorted(hypothesis.class_id for hypothesis in listed) == list("0123")
+        else:
+            assert listed[-1].class_id == "" and len(listed) < 5
+            assert sum(scores[:-1]) >= mass > sum(scores[:-2])
 
 
 def test_the_name_that_identity_had_is_still_understood(make_node, ros_graph, model):

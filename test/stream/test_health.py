@@ -76,7 +76,34 @@ def test_lost_detections_come_with_the_reason_and_what_to_do():
     tally.add("right", "frames", 8)
     _, left, right = health.report(1.1, {}, hints=hints)
     assert left.message == "10 images, but no frame; lost 2 detections_too_late; raise sync_wait"
-    assert right.message == "lost 2 queue_full"
+    assert right.message.startswith("lost 2 queue_full; ") and "sync_wait" not in right.message
+
+
+@pytest.mark.parametrize(
+    ("lost", "work", "says"),
+    [
+        ({"queue_full": 2}, 0.95, "the networks are behind, busy 95% of the time"),
+        ({"queue_full": 2}, 0.3, "frames come in bursts, the networks are busy 30% of the time"),
+        ({"images_lost": 5, "queue_full": 2}, 0.95, "DDS loses messages before they reach this node"),
+        ({"images_lost": 5, "detections_without_image": 5}, 0.3, "DDS loses messages before they reach"),
+        ({"detections_without_image": 5}, 0.3, "set left.time_offset"),
+    ],
+)
+def test_slow_networks_are_told_from_messages_that_dds_loses(lost, work, says):
+    health, tally = make()
+    health.report(0.0, {})
+    health.hear("left", 1.0)
+    health.finish(0.1, work)
+    tally.add("left", "frames", 5)
+    tally.drop("left", lost)
+    node, left, _ = health.report(1.0, {}, hints={"left": "set left.time_offset"})
+    assert says in left.message and len(left.message.split("; ")) == 2, left.message
+    assert node.values["busy"] == f"{work:.0%}"
+    # for a while after a loss in DDS, boxes without images are put down to it
+    health.hear("left", 2.0)
+    tally.drop("left", {"detections_without_image": 3})
+    _, left, _ = health.report(2.0, {}, hints={"left": "set left.time_offset"})
+    assert ("DDS" in left.message) == ("images_lost" in lost)
 
 
 def test_a_trouble_is_an_error():

@@ -158,7 +158,7 @@ def test_a_camera_publishes_the_same_entries_under_its_trackers_own_ids(make, bu
     send(perception, 0, (("a/b", "left/1"), BOXES))
     (fused,) = perception.step()
     everywhere = parse_detections(fused_messages(fused, bundle.class_names)[0].data, with_scores=True)
-    message = camera_fused_message(fused, bundle.class_names)
+    message = camera_fused_message(fused)
     own = parse_detections(message.data, with_scores=True)
     assert message.topic == "left/fused_classes"
     assert everywhere.ids == ("left/a/b", "left/left/1") and own.ids == ("a/b", "left/1")

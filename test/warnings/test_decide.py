@@ -37,10 +37,11 @@ def test_a_stranger_needs_enough_views() -> None:
     assert raised(p(known=0.001), views=3) == [True, False, False, False]
 
 
-def test_what_nobody_can_read_is_not_called_unknown() -> None:
-    assert raised(p(known=0.001, readable=0.01)) == [False, False, False, True]
-    assert raised(p(known=0.001, readable=0.01), views=2) == [False, False, False, False]
-    assert raised(p(known=0.01, readable=0.021)) == [True, False, False, False]
+def test_what_bad_pictures_explain_is_not_called_unknown() -> None:
+    assert raised(p(known=0.5, readable=0.01)) == [False, False, False, True]
+    assert raised(p(known=0.01, readable=0.001)) == [True, False, False, False]
+    assert raised(p(readable=0.01), views=2) == [False, False, False, False]
+    assert raised(p(readable=0.021)) == [False, False, False, False]
 
 
 def test_a_warning_ends_only_when_its_sign_is_clearly_gone() -> None:

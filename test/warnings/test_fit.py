@@ -84,30 +84,28 @@ def test_other_tracks_can_be_the_reference_of_what_is_known(world) -> None:
     np.testing.assert_array_equal(model.space.centres, again.centres)
 
 
-def judged(tracks, darkness: float, seed: int):
-    """The same tracks with pictures of some quality."""
-    shape = (*tracks.logits.shape[:2], len(QUALITIES))
-    quality = np.random.default_rng(seed).normal(0, 0.3, shape).astype(np.float32)
+def in_the_dark(world, tracks, darkness: float, seed: int = 0):
+    """Tracks that look half like strangers in dark pictures."""
+    rng, other, share = np.random.default_rng(seed), world.strange(len(tracks)), 0.4 * darkness
+    quality = rng.normal(0, 0.1, (*tracks.logits.shape[:2], len(QUALITIES))).astype(np.float32)
     quality[..., 0] -= darkness
-    return replace(tracks, quality=quality, regime=np.full(len(tracks), f"darkness {darkness}"))
-
-
-def test_bad_pictures_are_told_and_ordinary_ones_in_every_condition_are_not(world) -> None:
-    inside, dusk, night = (judged(world.known(100), dark, 1) for dark in (0.0, 1.0, 4.0))
-    model = fit_warnings(world.posterior, inside, world.strange(60), conditions=dusk, unreadable=night)
-    for darkness, called in ((0.0, 0.0), (1.0, 0.0), (4.0, 1.0)):
-        found = scores_along(world, model, judged(world.known(50), darkness, 2))
-        assert np.mean(lowest(found[2:], 3) <= 0.02) == pytest.approx(called, abs=0.1)
-
-
-def test_one_clear_view_is_enough_and_views_without_pictures_are_never_called_bad(world) -> None:
-    night = judged(world.known(60), 4.0, 1)
-    model = fit_warnings(
-        world.posterior, judged(world.known(100), 0.0, 1), world.strange(60), unreadable=night
+    return replace(
+        tracks,
+        logits=(1 - share) * tracks.logits + share * other.logits,
+        features=(1 - share) * tracks.features + share * other.features,
+        quality=quality,
+        regime=np.full(len(tracks), f"darkness {darkness}"),
     )
-    assert (scores_along(world, model, world.known(5))[-1].p_values[:, 3] == 1).all()
-    clearing = judged(world.known(5), 4.0, 2)
-    clearing.quality[:, 5] = 0.0
-    found = scores_along(world, model, clearing)
-    assert (found[4].p_values[:, 3] < 0.02).all() and (found[5].p_values[:, 3] > 0.1).all()
-    assert (found[-1].p_values[:, 3] > 0.1).all()
+
+
+def test_what_bad_pictures_explain_is_excused_in_them_and_not_in_good_ones(world) -> None:
+    inside, dark, night = (in_the_dark(world, world.known(150), darkness) for darkness in (0.0, 1.0, 1.5))
+    outside = in_the_dark(world, world.strange(80), 0.0)
+    model = fit_warnings(world.posterior, inside, outside, conditions=dark, unreadable=night)
+    seen = in_the_dark(world, world.known(100), 1.0, 1)
+    found = scores_along(world, model, seen)[2:]
+    assert np.mean(lowest(found, 0) <= 0.02) <= 0.2 and np.mean(lowest(found, 3) <= 0.02) > 0.5
+    blind = scores_along(world, model, replace(seen, quality=None))[2:]
+    np.testing.assert_array_equal(lowest(blind, 0), lowest(blind, 3))  # no pictures, no excuse
+    strangers = scores_along(world, model, in_the_dark(world, world.strange(60), 0.0, 1))[2:]
+    assert np.mean(lowest(strangers, 0) <= 0.02) > 0.8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,6 +44,7 @@ from lla_fusion_ros.lab.datasets import REGIMES, CropSet, Splits, border_of, cut
 from lla_fusion_ros.lab.datasets.background import background_tracks
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.posterior.tune import Tuning, tune
+from lla_fusion_ros.reliance.statements import calibrate
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_views import TrackViews, joined
 from lla_fusion_ros.types.views import Views
@@ -144,7 +145,8 @@ def calibrated_bundle(
         normalisation=trained.normalisation,
         prior_precision=posterior.prior_precision,
         posterior_temperature=posterior.temperature,
-        default_fuser=chosen[0],
+        default_fuser=chosen.name,
+        reliance=chosen.reliance,
         softmax_temperature=tuple(temperatures),
         trunks=trained.trunks,
         plugins=trained.plugins,
@@ -157,7 +159,7 @@ def calibrated_bundle(
     )
     bundle = make_bundle(meta, trained.networks.tensors(), posterior, arrays)
     classify = _counted(trained.networks.classify, SCORES, expected, stage)
-    scores = _scores(bundle, splits, views, classify, tuning, chosen[1], options)
+    scores = _scores(bundle, splits, views, classify, tuning, chosen.record, options)
     return replace(bundle, meta=replace(meta, scores=scores))
 
 
@@ -234,6 +236,14 @@ def _fuser_values(
     return values, weight_prior
 
 
+class Chosen(NamedTuple):
+    """The default fuser, the record of its choice, and the calibration of its sets and bounds."""
+
+    name: str
+    record: dict[str, Any]
+    reliance: dict[str, Any]
+
+
 def choose_safely(
     posterior: EnsemblePosterior,
     views: TrackViews,
@@ -241,8 +251,8 @@ def choose_safely(
     values: Mapping[str, Any],
     options: CalibrationOptions,
     stage: Stage,
-) -> tuple[str, dict[str, Any]]:
-    """The default fuser, by cross-validation among the safe candidates, and the record of the choice."""
+) -> Chosen:
+    """The default fuser, by cross-validation among the safe candidates; sets and bounds by the same folds."""
     stage(CHOICE, 0, 0)
     offered = [name for name in options.candidates if name in values]
     candidates, safety = safe_candidates(posterior, views, values, offered)
@@ -254,12 +264,14 @@ def choose_safely(
         seed=options.seed,
         progress=lambda name: stage(CHOICE, candidates.index(name), len(candidates)),
     )
-    return choice.name, {
+    record = {
         "cross_validated_nll": choice.nll,
         "cross_validated_accuracy": choice.accuracy,
         "standard_error_of_difference": choice.standard_error,
         "safety": {name: found.as_dict() for name, found in safety.items()},
     }
+    reliance = calibrate(choice.pmf, views.real, views.label, views.regime, views.source)
+    return Chosen(choice.name, record, reliance.as_dict())
 
 
 def _scores(

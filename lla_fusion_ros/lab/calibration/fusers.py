@@ -135,12 +135,15 @@ class Choice:
         name: the chosen fuser.
         nll, accuracy: of every candidate, on tracks its values were not fitted on.
         standard_error: of the difference of its NLL to the chosen one's, over objects.
+        pmf: of the chosen one after every view of every track, while its object was left out of the fit.
+            [tracks, steps, classes]
     """
 
     name: str
     nll: dict[str, float]
     accuracy: dict[str, float]
     standard_error: dict[str, float]
+    pmf: np.ndarray
 
 
 def safe_candidates(
@@ -191,20 +194,23 @@ def choose_default(
         chosen = tracks.take(rows)
         return chosen, flat_views(posterior, chosen.logits, chosen.features)
 
+    rows = [np.flatnonzero(fold == left_out) for left_out in range(folds)]
     parts = [(part(fold != left_out), part(fold == left_out)) for left_out in range(folds)]
     chosen = decisive_lengths(tracks.steps, lengths)
     losses: dict[str, np.ndarray] = {}  # [objects]
     hits: dict[str, np.ndarray] = {}  # [objects]
+    pmfs: dict[str, np.ndarray] = {}
     for name in candidates:
         if progress is not None:
             progress(name)
-        losses[name], hits[name] = _held_out(name, parts, weight_prior, chosen)
+        pmfs[name] = np.empty((len(tracks), tracks.longest, tracks.classes), np.float32)
+        losses[name], hits[name] = _held_out(name, parts, weight_prior, chosen, pmfs[name], rows)
     mean_loss, mean_hits = (
         {name: float(values.mean()) for name, values in scored.items()} for scored in (losses, hits)
     )
     best = winner(losses, hits, tolerance)
     errors = {name: _standard_error(losses[name] - losses[best]) for name in candidates}
-    return Choice(best, mean_loss, mean_hits, errors)
+    return Choice(best, mean_loss, mean_hits, errors, pmfs[best])
 
 
 def decisive_lengths(steps: np.ndarray, lengths: Sequence[int]) -> list[int]:
@@ -227,23 +233,34 @@ def _standard_error(difference: np.ndarray) -> float:
 
 
 def _held_out(
-    name: str, folds: Sequence[tuple[Fold, Fold]], weight_prior: float | None, lengths: Sequence[int]
+    name: str,
+    folds: Sequence[tuple[Fold, Fold]],
+    weight_prior: float | None,
+    lengths: Sequence[int],
+    pmfs: np.ndarray,
+    rows: Sequence[np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean loss of every object while its fold was left out, and how often it was right.  [objects] both"""
+    """Mean loss of every object while its fold was left out, and how often it was right.  [objects] both
+
+    The pmfs themselves are written into `pmfs`, those of a fold into its `rows`.
+    """
     losses, hits, sources = [], [], []
-    for (inside, inside_views), (outside, outside_views) in folds:
+    for ((inside, inside_views), (outside, outside_views)), own in zip(folds, rows, strict=True):
+        if len(own) == 0:  # fewer objects than folds
+            continue
         values = fit_fuser(name, inside, inside_views, weight_prior)
-        fuser = make_fuser(name, inside_views.posterior, values)
-        for length, pmf in fused_after(fuser, outside, outside_views, lengths).items():
-            long = outside.reaching(length)
+        along = pmf_along(make_fuser(name, inside_views.posterior, values), outside_views, outside.longest)
+        pmfs[own] = along
+        for length in (length for length in lengths if (outside.steps >= length).any()):
+            long, pmf = outside.reaching(length), along[outside.steps >= length, length - 1]
             losses.append(-np.log(np.maximum(pmf[np.arange(len(long)), long.label], 1e-12)))
             hits.append(pmf.argmax(axis=1) == long.label)
             sources.append(long.source)
     _, of_row = np.unique(np.concatenate(sources), return_inverse=True)
-    rows = np.bincount(of_row)
+    count = np.bincount(of_row)
     return (
-        np.bincount(of_row, np.concatenate(losses)) / rows,
-        np.bincount(of_row, np.concatenate(hits)) / rows,
+        np.bincount(of_row, np.concatenate(losses)) / count,
+        np.bincount(of_row, np.concatenate(hits)) / count,
     )
 
 

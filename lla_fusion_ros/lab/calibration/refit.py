@@ -63,8 +63,9 @@ def refitted(
     for done, name in enumerate(names):
         stage(FUSERS, done, len(names))
         values[name] = fit_fuser(name, validation, views, prior)
-    default, record = choose_safely(posterior, validation, prior, values, options, stage)
-    fresh = replace(bundle, meta=replace(bundle.meta, fusers=values, default_fuser=default))
+    chosen = choose_safely(posterior, validation, prior, values, options, stage)
+    meta = replace(bundle.meta, fusers=values, default_fuser=chosen.name, reliance=chosen.reliance)
+    fresh = replace(bundle, meta=meta)
     kept = {key: value for key, value in bundle.meta.scores.items() if key != "test"}
-    scores = {**kept, "default_fuser": record, "validation": score_tracks(fresh, validation)}
+    scores = {**kept, "default_fuser": chosen.record, "validation": score_tracks(fresh, validation)}
     return replace(fresh, meta=replace(fresh.meta, scores=scores))

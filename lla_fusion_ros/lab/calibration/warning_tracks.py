@@ -10,7 +10,7 @@ import numpy as np
 
 from lla_fusion_ros.lab.calibration.collect import by_track, views_of_crops
 from lla_fusion_ros.lab.datasets import REGIMES, CropSet, TrackSet, cut, outlier_tracks
-from lla_fusion_ros.lab.datasets.background import background_tracks
+from lla_fusion_ros.lab.datasets.background import backgrounds
 from lla_fusion_ros.lab.datasets.conditions import CONDITIONS, UNREADABLE, under_condition
 from lla_fusion_ros.types.track_views import TrackViews, joined
 from lla_fusion_ros.types.views import Views
@@ -18,9 +18,8 @@ from lla_fusion_ros.types.views import Views
 MOST_TRACKS = 200  # of the validation tracks are put under conditions, evenly picked
 MOST_VIEWS = 10  # of each, the first ones: small and far away, where most false alarms are
 AT_ONCE = 32  # tracks whose images are in memory
-BACKGROUND_FRAMES = 10
-# Background is also met through compression, in the dark and far away.
-BACKGROUND_CONDITIONS = ("as recorded", "JPEG 70", "dark, JPEG 95", "blur", "small, JPEG 90")
+BACKGROUND_FRAMES = 8
+BACKGROUND_CONDITIONS = ("as recorded", "JPEG 70", "dark, JPEG 95")
 
 Classify = Callable[[np.ndarray], Views]
 
@@ -52,8 +51,10 @@ def warning_tracks(
     """From validation tracks, their crops with a border, and images below `folder` where one is named."""
     size = crops.size
     known = _thinned(validation)
-    backgrounds = background_tracks(outliers, BACKGROUND_FRAMES, seed, folder)
-    background = views_under(classify, backgrounds, BACKGROUND_CONDITIONS, size, margin, seed)
+    background = [
+        views_under(classify, tracks, BACKGROUND_CONDITIONS, size, margin, seed)
+        for tracks in backgrounds(outliers, BACKGROUND_FRAMES, seed, folder)
+    ]
     signlike = views_of_crops(
         classify, outlier_tracks(crops, outliers, seed), seed=seed + 1, longest=MOST_VIEWS
     )
@@ -62,7 +63,7 @@ def warning_tracks(
         views_under(classify, known, UNREADABLE, size, margin, seed),
         # Groups weigh the same: every condition of the background as much as all sign-like outliers, which
         # alone would teach that any odd picture of a sign is unknown.
-        joined([background, replace(signlike, regime=np.full(len(signlike), "sign-like"))]),
+        joined([*background, replace(signlike, regime=np.full(len(signlike), "sign-like"))]),
     )
 
 

@@ -23,25 +23,27 @@ _LOOKS = 8  # countries of the sign world; each takes a while to draw
 _CONTEXT = 0.4  # of the box, kept around it
 
 
+def backgrounds(count: int, frames: int, seed: int, folder: str | Path | None) -> list[TrackSet]:
+    """`count` drawn tracks, and as many of natural images where a folder of them is named."""
+    drawn = background_tracks(count, frames, seed)
+    return [drawn] if folder is None else [drawn, background_tracks(count, frames, seed, folder)]
+
+
 def background_tracks(
-    count: int,
-    frames: int = 10,
-    seed: int = 0,
-    folder: str | Path | None = None,
-    natural: float = 0.6,
+    count: int, frames: int = 8, seed: int = 0, folder: str | Path | None = None
 ) -> TrackSet:
-    """`count` tracks; a share `natural` comes from the images below `folder` where one is named."""
+    """`count` tracks: drawn ones, or places in the images below `folder`."""
     kinds = list(BACKGROUND_KINDS.values())
     files = [] if folder is None else _files(Path(folder))
     tracks = []
     for number in range(count):
         rng = np.random.default_rng([seed, number])
-        if files and rng.random() < natural:
+        if files:
             picture = read_image(files[int(rng.integers(len(files)))])
         else:
             picture = kinds[number % len(kinds)](rng)
         tracks.append(Track(f"background/{number:05d}", -1, _approach(picture, frames, rng)))
-    told = f"background {count} {frames} {seed} {len(files)} {natural}"
+    told = f"background {count} {frames} {seed} {len(files)}"
     return TrackSet("background", (), tuple(tracks), hashlib.sha256(told.encode()).hexdigest())
 
 

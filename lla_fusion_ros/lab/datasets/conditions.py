@@ -44,9 +44,10 @@ class Condition:
     scale: float = 0.0
 
 
+AS_RECORDED = "as recorded"
 # A known object is recognised under all of these: warnings hold their rate in each.
 CONDITIONS: dict[str, Condition] = {
-    "as recorded": Condition(),
+    AS_RECORDED: Condition(),
     "JPEG 90": Condition(jpeg=(90, 90)),
     "JPEG 70": Condition(jpeg=(70, 70)),
     "JPEG 50": Condition(jpeg=(50, 50)),

@@ -1,10 +1,10 @@
-"""Signs of one country that another lacks: for testing warnings only, never for fitting them."""
+"""Classes of one data set that another has nothing like: for testing warnings, never for fitting them."""
 
 from __future__ import annotations
 
-# Classes of BelgiumTSC that GTSRB has no sign of. Left out are signs that differ in details only: double
-# bends, speed bump ahead, speed limits without their number, the arrow for left or right.
-BELGIAN_NOT_GERMAN = frozenset(
+# Belgian signs that Germany lacks. Left out are signs that differ in details only: double bends, speed bump
+# ahead, speed limits without their number, the arrow for left or right.
+_BELGIAN_NOT_GERMAN = frozenset(
     {
         "cattle",
         "railway crossing with gates",
@@ -44,3 +44,6 @@ BELGIAN_NOT_GERMAN = frozenset(
         "end of priority road",
     }
 )
+
+# (trained on, met): classes of the second; without an entry they are those whose name the first lacks.
+STRANGERS = {("gtsrb", "belgiumtsc"): _BELGIAN_NOT_GERMAN}

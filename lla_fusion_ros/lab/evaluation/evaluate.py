@@ -29,7 +29,9 @@ from lla_fusion_ros.lab.evaluation.track_scores import (
     result_record,
     track_scores,
 )
+from lla_fusion_ros.lab.evaluation.warning_rates import warning_rates
 from lla_fusion_ros.lab.evaluation.warning_scores import ood_record, switch_record, track_scores_after
+from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.types.errors import InputError, unknown_name
 from lla_fusion_ros.types.pmf import entropy
 from lla_fusion_ros.types.settings import LENGTHS
@@ -50,6 +52,8 @@ class Options:
         resamples: of the bootstrap over tracks.
         precision: of the networks.
         safety: also try the fusers on contradictions, repetitions and for how sure they get.
+        conditions: also count how often tracks are called unknown, or cannot be told, under conditions.
+        background: a folder of images without known objects for that.
     """
 
     regimes: tuple[Regime, ...] = REGIMES
@@ -61,6 +65,8 @@ class Options:
     resamples: int = 1000
     precision: str = "float32"
     safety: bool = False
+    conditions: bool = False
+    background: str | None = None
 
     def seeds(self, regime: Regime) -> range:
         """One seed per draw of a regime."""
@@ -77,6 +83,7 @@ class Evaluation:
     ood: list[dict[str, Any]] = field(default_factory=list)
     switch: list[dict[str, Any]] = field(default_factory=list)
     safety: list[dict[str, Any]] = field(default_factory=list)
+    conditions: list[dict[str, Any]] = field(default_factory=list)
     scores: dict[Key, TrackScores] = field(default_factory=dict)
     pmfs: dict[Key, np.ndarray] = field(default_factory=dict)  # of the default fuser and all networks only
     labels: dict[str, np.ndarray] = field(default_factory=dict)  # regime -> of every track and draw
@@ -107,6 +114,10 @@ def evaluate(
         opponent = None if name == OPPONENT else result.scores.get((OPPONENT, under, count, length))
         record = result_record(own, opponent, run.draws)
         result.results.append({"fuser": name, "regime": under, "L": length, "C": count, **record})
+    if options.conditions:
+        classify = Classifier(bundle, precision=options.precision)
+        watched = selection.inside, selection.outside, options.background, options.seed
+        result.conditions = list(warning_rates(bundle, classify, *watched, report.stage))
     report.stage("comparisons")
     result.comparisons = comparisons(result.scores, run.draws)
     return result

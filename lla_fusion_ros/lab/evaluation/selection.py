@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.lab.datasets import Track, TrackSet, recorded_split
+from lla_fusion_ros.lab.datasets.strangers import STRANGERS
 from lla_fusion_ros.types.errors import InputError
 
 SPLITS = ("all", "test")
@@ -46,12 +47,13 @@ def relabelled(bundle: Bundle, tracks: TrackSet) -> Selection:
 
 
 def all_outside(bundle: Bundle, tracks: TrackSet) -> TrackSet:
-    """Any data set as the outside world; tracks of classes the bundle knows are left out."""
-    known = set(bundle.class_names)
+    """Any data set as the outside world; tracks of classes the bundle knows, or like them, are left out."""
+    unlike = set(tracks.class_names) - set(bundle.class_names)
+    unlike &= STRANGERS.get((bundle.meta.dataset.get("name", ""), tracks.name), unlike)
     strangers = [
         replace(track, label=-1)
         for track in tracks.tracks
-        if track.label < 0 or tracks.class_names[track.label] not in known
+        if track.label < 0 or tracks.class_names[track.label] in unlike
     ]
     if not strangers:
         raise InputError(f"data set '{tracks.name}' holds nothing the bundle was not trained on")

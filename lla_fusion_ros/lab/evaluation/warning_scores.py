@@ -16,7 +16,7 @@ from lla_fusion_ros.types.metrics import aupr, auroc, fpr95
 from lla_fusion_ros.types.track_views import TrackViews
 from lla_fusion_ros.warnings.contradiction import evidence
 from lla_fusion_ros.warnings.model import SCORES, WarningModel
-from lla_fusion_ros.warnings.scores import recent_p_values, score_table, weak_posterior
+from lla_fusion_ros.warnings.scores import contradiction_p_values, score_table, weak_posterior
 from lla_fusion_ros.warnings.state import RecentViews, Sums
 
 COMBINED = "combined"  # the logistic combination that raises the warning
@@ -159,6 +159,6 @@ def _p_one_object(model: WarningModel, posterior: EnsemblePosterior, tracks: Tra
         views = measured(tracks.views_at(step), posterior)
         projected = model.space.project(views.bounded_features)
         recent = recent.pushed(evidence(views.mean_pmf), projected, camera=0, stamp=step)
-        found, _, _ = recent_p_values(model, recent)
+        found, _ = contradiction_p_values(model, recent)
         p_values[:, step] = np.where(step < tracks.steps, found, 1.0)
     return p_values

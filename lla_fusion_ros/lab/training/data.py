@@ -10,13 +10,13 @@ import numpy as np
 import torch
 
 from lla_fusion_ros.lab.datasets import TrackSet, apply_plan, augmentation_plan, border_of, cut
-from lla_fusion_ros.lab.datasets.background import background_tracks
+from lla_fusion_ros.lab.datasets.background import backgrounds
 from lla_fusion_ros.lab.datasets.outliers import OUTLIER_KINDS
 from lla_fusion_ros.lab.training.training_settings import TrainSettings
 from lla_fusion_ros.types.errors import InputError
 
 _CROPS_PER_OPERATION = 4
-_BACKGROUND_PLACES = 3000
+_BACKGROUND_PLACES = 1500
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ def training_data(
         mirrored[label] = -1 if other is None else other
     places = np.empty((0, *crops.images.shape[1:]), np.uint8)
     if background is not None:
-        found = background_tracks(_BACKGROUND_PLACES, 2, settings.seed, background)
-        places = cut(found, settings.size, settings.margin, border).images
+        found = backgrounds(_BACKGROUND_PLACES, 2, settings.seed, background)
+        places = np.concatenate([cut(each, settings.size, settings.margin, border).images for each in found])
     return TrainingData(crops.images, crops.label, border, places, mirrored)
 
 

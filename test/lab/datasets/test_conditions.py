@@ -45,7 +45,7 @@ def test_background_needs_no_data_and_one_track_shows_one_place() -> None:
 def test_background_comes_from_a_folder_of_images_at_any_depth(tmp_path) -> None:
     (tmp_path / "deep").mkdir()
     cv2.imwrite(str(tmp_path / "deep" / "red.png"), np.full((50, 60, 3), (0, 0, 255), np.uint8))
-    tracks = background_tracks(3, frames=2, folder=tmp_path, natural=1.0)
+    tracks = background_tracks(3, frames=2, folder=tmp_path)
     assert all((frame.image == (255, 0, 0)).all() for track in tracks.tracks for frame in track.frames)
     with pytest.raises(DatasetError, match="no images below"):
         background_tracks(1, folder=tmp_path / "nothing")
