@@ -48,6 +48,7 @@ ROS_MODULES = {
 }
 # What a vehicle does without: the extras of setup.py, and what comes with rosbags.
 EXTRA_MODULES = {"backports", "compression", "lz4", "matplotlib", "onnx", "onnxruntime", "rich", "rosbags"}
+FLEET_MODULES = {"dask", "distributed", "pyarrow"}  # replay needs them for many bags only
 
 
 class Verb(NamedTuple):
@@ -111,6 +112,8 @@ def run_verb(verb: Verb, words: Sequence[str]) -> int:
                 f"{verb.name}: needs ROS 2, but {error.name} cannot be imported; "
                 "source your ROS 2 or run `make setup` and use .venv/bin/lla-fusion"
             )
+        if missing in FLEET_MODULES:
+            return _complain(f"{verb.name}: {missing_extra(missing, 'fleet')}")
         if missing in EXTRA_MODULES:
             return _complain(f"{verb.name}: {missing_extra(missing, verb.extra)}")
         raise

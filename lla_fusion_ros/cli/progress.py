@@ -81,6 +81,28 @@ class BagProgress(LiveBar):
         self._show(completed=done, total=total, views=views)
 
 
+class FleetProgress(LiveBar):
+    """Bags done, failed, and time left; in a log file a line now and then."""
+
+    def __init__(self) -> None:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[failed]}"),
+            TimeRemainingColumn(),
+        )
+        super().__init__(*columns, transient=True, failed="")
+        self._said = self._began
+
+    def report(self, what: str, done: int, total: int, failed: int) -> None:
+        words = f"{failed} failed" if failed else ""
+        self._show(description=what, completed=done, total=total or None, failed=words)
+        if not self._live and time.monotonic() - self._said >= SECONDS_BETWEEN_LINES:
+            self._said = time.monotonic()
+            self._log(f"{what}: {done} of {total}{f', {words}' if words else ''}")
+
+
 class WorkProgress(LiveBar):
     """A live bar on a terminal; in a log file a line now and then."""
 
