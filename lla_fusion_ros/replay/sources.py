@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import CameraTopics, ViewTopics
+from lla_fusion_ros.bags.types import Message
 from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.messages.contract import STATIC_TRANSFORMS, TRANSFORMS, is_rectified
 from lla_fusion_ros.stream.frames import ViewFrame
 from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.stream.received import ViewQueue
 from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.errors import BagError
 from lla_fusion_ros.types.settings import FusionSettings
+
+if TYPE_CHECKING:
+    from lla_fusion_ros.networks.classifier import Classifier
 
 # Offline nothing is in a hurry, so nothing may be dropped for want of room.
 _ROOM = 1000
@@ -30,23 +36,34 @@ def make_perception(
     precision: str = "auto",
     wiring: Mapping[str, CameraWiring] | None = None,
     engine: str = "auto",
+    networks: Callable[[], Classifier] | None = None,
 ) -> Perception:
     """For these cameras of a bag; the networks are loaded only where images have to be classified."""
     names = [camera.name for camera in cameras]
     stream = replace(stream, queue_depth=_ROOM)
     if isinstance(cameras[0], ViewTopics):
         return Perception(bundle, None, names, stream, fusion)
-    from lla_fusion_ros.networks.classifier import Classifier
-
-    classifier = Classifier(bundle, device, precision, engine=engine, threads=1)
-    classifier.warm_up()
-    workers = len(os.sched_getaffinity(0)) if classifier.on_cpu else 1
+    classifier = load_networks(bundle, device, precision, engine) if networks is None else networks()
+    own_core = networks is not None or not classifier.on_cpu
+    workers = 1 if own_core else len(os.sched_getaffinity(0))
     own = {
         camera.name: replace((wiring or {}).get(camera.name, CameraWiring()), detections_type=camera.type)
         for camera in cameras
         if isinstance(camera, CameraTopics)
     }
-    return Perception(bundle, classifier, names, stream, fusion, own, workers=workers)
+    perception = Perception(bundle, classifier, names, stream, fusion, own, workers=workers)
+    images = {camera.name: camera.image for camera in cameras if isinstance(camera, CameraTopics)}
+    perception.joining.rectified = {name for name, topic in images.items() if is_rectified(topic)}
+    return perception
+
+
+def load_networks(bundle: Bundle, device: str, precision: str, engine: str) -> Classifier:
+    """Ready to run, each call on one thread."""
+    from lla_fusion_ros.networks.classifier import Classifier
+
+    classifier = Classifier(bundle, device, precision, engine=engine, threads=1)
+    classifier.warm_up()
+    return classifier
 
 
 def bag_views(
@@ -69,13 +86,33 @@ def bag_views(
                 inputs[camera.detections] = camera.name, "detections"
     if isinstance(perception.queue, ViewQueue):
         _learn_bundles(bag, cameras, perception.queue, bundle)
-    for message in bag.messages(inputs, start):
+    for message in bag.messages({**inputs, **geometry_inputs(cameras)}, start):
+        if offer_geometry(perception, cameras, message):
+            continue
         ready = perception.offer(*inputs[message.topic], message.data, message.time)
         if ready and len(perception.queue.ready) >= perception.frames_at_once:
             yield perception.views()
     perception.queue.finish()
     while perception.queue.ready:
         yield perception.views()
+
+
+def geometry_inputs(cameras: Cameras) -> dict[str, str]:
+    """Topics that tell where cameras are, and the camera of each that is about one."""
+    own = {camera.info: camera.name for camera in cameras if camera.info}
+    return {**own, STATIC_TRANSFORMS: "", TRANSFORMS: ""}
+
+
+def offer_geometry(perception: Perception, cameras: Cameras, message: Message) -> bool:
+    """Take a message that is about geometry; False where it is about something else."""
+    camera = geometry_inputs(cameras).get(message.topic)
+    if camera is None:
+        return False
+    if camera:
+        perception.offer(camera, "camera_info", message.data)
+    else:
+        perception.offer_transforms(message.topic, message.data)
+    return True
 
 
 def _learn_bundles(bag: Bag, cameras: Cameras, queue: ViewQueue, bundle: Bundle) -> None:

@@ -15,7 +15,13 @@ from support.processes import REPOSITORY
 
 PYPI_NAME = {"cv2": "opencv-python-headless", "yaml": "PyYAML"}
 # Packages that no node needs, by the extra that brings them.
-EXTRAS = {"bags": {"rich", "rosbags"}, "lab": {"matplotlib", "rich"}}
+EXTRAS = {
+    "bags": {"rich", "rosbags"},
+    "fleet": {"dask", "distributed", "pyarrow", "rich", "rosbags"},
+    "import": {"matplotlib", "onnx", "onnxruntime", "rich"},
+    "lab": {"matplotlib", "rich"},
+    "onnx": {"onnxruntime"},
+}
 NOT_FOR_NODES = {name for names in EXTRAS.values() for name in names}
 NO_ROSDEP_KEY = {"safetensors"}  # package.xml says so in a comment
 # Needed by rosbags, and so there wherever it is.
