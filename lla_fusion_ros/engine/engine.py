@@ -70,6 +70,7 @@ class FrameResult:
         switched: tracks whose identity switch is seen with this frame, whether they begin again or not.
         own: what each track's own views say, without those of the others of its object.   [n, classes]
         members: the tracks of each object, where it has several; else empty.
+        changed: tracks whose class changed, where classes do that (`class_half_life`).
     """
 
     kept: np.ndarray
@@ -85,6 +86,7 @@ class FrameResult:
     switched: tuple[str, ...]
     own: np.ndarray
     members: tuple[tuple[str, ...], ...]
+    changed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,7 @@ class FusionEngine:
         # One row per track in each of these; the store says which row is whose.
         self._state: Any = self._fuser.initial(self._store.allocated)
         self._warnings = TrackWarnings(model.warning_model(), self._posterior, self._store.allocated)
+        self._faded = np.zeros(self._store.allocated, np.int64)  # stamp up to which evidence has faded
 
     @property
     def fuser(self) -> Fuser:
@@ -184,9 +187,11 @@ class FusionEngine:
         aged = self._begin(rows[admission.fresh])
 
         # Fuse, then look for contradictions; a track that turned out to show another object begins again.
-        own = pmf = self._fuse(rows, views)
         members = tuple(observation.groups.get(ids[i], ()) for i in admission.kept)
         lead, others = self._joined(rows, members, stamp)
+        if self.settings.class_half_life > 0:
+            self._fade(np.unique(np.concatenate([rows, *(more for _, more in others)])), stamp)
+        own = pmf = self._fuse(rows, views)
         taken_over: tuple[str, ...] = ()
         if others:
             pmf = self._fuser.predict_joined(self._state, rows, others)
@@ -242,6 +247,7 @@ class FusionEngine:
             switched=tuple(names(lead[decision.switched])),
             own=own,
             members=members,
+            changed=tuple(names(lead[decision.changed])),
         )
 
     def _joined(
@@ -286,14 +292,24 @@ class FusionEngine:
         put_rows(self._state, rows, part)
         return self._fuser.predict(part)
 
+    def _fade(self, rows: np.ndarray, stamp: int) -> None:
+        """Evidence of these tracks counts half after every `class_half_life`, in message time."""
+        age = np.maximum(stamp - self._faded[rows], 0) / 1e9
+        factor = np.where(self._faded[rows] > 0, 0.5 ** (age / self.settings.class_half_life), 1.0)
+        self._faded[rows] = np.maximum(self._faded[rows], stamp)
+        put_rows(self._state, rows, self._fuser.faded(take_rows(self._state, rows), factor))
+        self._warnings.fade(rows, factor)
+
     def _make_room(self) -> None:
         extra = self._store.allocated - self._warnings.rows
         if extra > 0:
+            self._faded = np.concatenate([self._faded, np.zeros(extra, np.int64)])
             self._state = grown(self._state, self._fuser.initial(extra))
             self._warnings.grow(extra)
 
     def _begin(self, rows: np.ndarray) -> tuple[str, ...]:
         """Empty the rows of tracks that begin; those warned of until now have passed `max_age`."""
+        self._faded[rows] = 0
         put_rows(self._state, rows, self._fuser.initial(len(rows)))
         return tuple(self._store.ids(rows[self._warnings.begin(rows)]))
 

@@ -226,6 +226,8 @@ class FuseStage:
             self._tally.drop(frame.camera, result.dropped)
         if result.jumped:
             self._tally.add(frame.camera, "clock_jumps")
+        if result.changed:
+            self._tally.add(frame.camera, "class_changes", len(result.changed))
         if result.switched:
             self._tally.add(frame.camera, "identity_switches", len(result.switched))
         if result.dropped and not len(result.kept) and not result.cleared:

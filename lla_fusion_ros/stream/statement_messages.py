@@ -79,6 +79,7 @@ class Statements:
                 **{key: f"{p:.6g}" for key, p in verdict.p_values.items()},
                 "views per camera": " ".join(f"{camera}={n}" for camera, n in verdict.views.items()),
                 "members": " ".join(fused.result.members[row]) if fused.result.members else "",
+                "class changed": "yes" if name in fused.result.changed else "no",
                 "reason": " ".join(verdict.reasons),
             }
             statuses.append(Status(int(verdict.level), f"track {name}", answer, fused.camera, values))

@@ -87,6 +87,13 @@ class FusionSettings:
         0.01, "share of ordinary tracks in which cameras may be said to disagree", 0.0005, 0.5
     )
     restart_on_switch: bool = setting(True, "start a track again when an identity switch is seen")
+    class_half_life: float = setting(
+        0.0,
+        "seconds after which evidence counts half, for objects whose class changes, such as traffic lights: "
+        "a change is then no error; 0: classes do not change",
+        0.0,
+        3600.0,
+    )
 
     def __post_init__(self) -> None:
         check_settings(self)

@@ -83,6 +83,11 @@ def add(first: State, second: State) -> State:
     return type(first)(*[a + b for a, b in zip(_arrays(first), _arrays(second), strict=True)])
 
 
+def scaled(state: State, factor: np.ndarray) -> State:
+    """Every sum of each track times its factor.  factor [tracks]"""
+    return type(state)(*[a * factor.reshape(-1, *[1] * (a.ndim - 1)) for a in _arrays(state)])
+
+
 def take_rows(state: State, rows: np.ndarray | slice) -> State:
     """The state of some tracks; of a slice it is a view of the whole state."""
     return type(state)(*[array[rows] for array in _arrays(state)])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 FLOOR = 1e-4  # no single view may rule a class out
+PERSISTENT = 3  # views that must show a change: fewer may be a glitch
 MOST_SPREAD = 1e6  # bound of a squared distance, so that absurd features cannot overflow
 # Before a track of several cameras begins again:
 SURE = np.log(100.0)  # log-odds that each camera by itself must show
@@ -23,35 +24,67 @@ def evidence(pmf: np.ndarray) -> np.ndarray:
 
 
 def changes(evidence: np.ndarray, features: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What speaks for a change after view k = 1 ... w - 1: of the class, of the features.  2 x [t, w - 1]
+    """What speaks for a change after view k = 1 ... w - PERSISTENT: of the class, of the features.
 
     The first is the ratio max_y before + max_y after - max_y all, the second the distance of the mean
     features before and after in standard errors, sqrt(n1 n2 / (n1 + n2)) |mean1 - mean2|, features being
-    whitened by their spread within tracks.
+    whitened by their spread within tracks; the smallest of those with any one view left out, which may be a
+    glitch. Zero where fewer than PERSISTENT views lie before or after.   2 x [t, w - PERSISTENT]
     evidence [t, w, m], features [t, w, r], count [t] int: views so far, also those that have left the window
     """
     window = evidence.shape[1]
+    splits = np.arange(1, window - PERSISTENT + 1)
+    filled = np.minimum(count, window)
+    first = np.maximum(splits - (window - filled[:, None]), 0)  # views before the split.  [t, splits]
+    enough = first >= PERSISTENT
+
     total = evidence.sum(axis=1, dtype=np.float64)[:, None]
-    before = np.cumsum(evidence, axis=1, dtype=np.float64)[:, :-1]  # [t, w - 1, m]
+    before = np.cumsum(evidence, axis=1, dtype=np.float64)[:, splits - 1]  # [t, splits, m]
     of_class = before.max(axis=-1) + (total - before).max(axis=-1) - total.max(axis=-1)
 
-    filled = np.minimum(count, window)[:, None]
-    first = np.maximum(np.arange(1, window) - (window - filled), 0)  # views before the split.  [t, w - 1]
-    second = np.maximum(filled - first, 1)
     total = features.sum(axis=1, dtype=np.float64)[:, None]
-    before = np.cumsum(features, axis=1, dtype=np.float64)[:, :-1]  # [t, w - 1, r]
-    gap = before / np.maximum(first, 1)[..., None] - (total - before) / second[..., None]
-    squares = first * second / (first + second) * (gap**2).sum(axis=-1)  # zero in front of the first view
-    return of_class, np.sqrt(np.minimum(squares, MOST_SPREAD))
+    before = np.cumsum(features, axis=1, dtype=np.float64)[:, splits - 1]  # [t, splits, r]
+    nearest = np.full(of_class.shape, MOST_SPREAD)
+    for left_out in range(window):
+        there = (left_out >= window - filled)[:, None]  # [t, 1]
+        early = there & (left_out < splits)  # of the views before the split
+        view = features[:, None, left_out]
+        n1, n2 = np.maximum(first - early, 1), np.maximum(filled[:, None] - first - (there & ~early), 1)
+        gap = (before - early[..., None] * view) / n1[..., None]
+        gap = gap - (total - before - (there & ~early)[..., None] * view) / n2[..., None]
+        nearest = np.minimum(nearest, n1 * n2 / (n1 + n2) * (gap**2).sum(axis=-1))
+    return np.where(enough, of_class, 0.0), np.where(enough, np.sqrt(nearest), 0.0)
+
+
+def stale_statistic(evidence: np.ndarray, history: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """What speaks for the whole window showing another class than the track so far: a gradual change.
+
+    max_y sum ln p(y) - sum ln p(y0), y0 the first class of all views (`history`, their summed pmfs, or those
+    faded by now); zero while the window holds all views there are.
+    evidence [t, w, m], history [t, m], count [t] int -> [t]
+    """
+    total = evidence.sum(axis=1, dtype=np.float64)
+    old = history.argmax(axis=1)
+    ratio = total.max(axis=1) - total[np.arange(len(total)), old]
+    return np.where(count > evidence.shape[1], ratio, 0.0)
 
 
 def switch_statistic(
-    evidence: np.ndarray, features: np.ndarray, count: np.ndarray, feature_weight: float
+    evidence: np.ndarray,
+    features: np.ndarray,
+    count: np.ndarray,
+    feature_weight: float,
+    history: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The strongest sign of a switch, class ratio + feature_weight * feature change, and its k.  2 x [t]"""
+    """The strongest sign of a switch, class ratio + feature_weight * feature change, and its k.  2 x [t]
+
+    k = 0 where the window as a whole speaks against the `history`.
+    """
     of_class, of_features = changes(evidence, features, count)
-    both = of_class + feature_weight * of_features
-    return both.max(axis=1), 1 + both.argmax(axis=1)
+    both = np.column_stack(
+        [stale_statistic(evidence, history, count), of_class + feature_weight * of_features]
+    )
+    return both.max(axis=1), both.argmax(axis=1)
 
 
 def camera_statistic(evidence: np.ndarray, camera: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -74,11 +107,12 @@ def camera_statistic(evidence: np.ndarray, camera: np.ndarray, counts: np.ndarra
 
 
 def all_cameras_show(
-    evidence: np.ndarray, camera: np.ndarray, stamp: np.ndarray, split: int, span: int
+    evidence: np.ndarray, camera: np.ndarray, stamp: np.ndarray, split: int, span: int, old: int
 ) -> bool:
     """Whether a change after view `split` of one track is one of the object, not of the camera that looks.
 
-    So it is where only one camera looks. Otherwise all cameras seen since the change must name the same
+    PERSISTENT views since must name the new class rather than the `old` one, the newest among them. Nothing
+    more is asked where only one camera looks. Otherwise all cameras seen since the change must name the same
     class, each with odds of SURE against the class of before (where only the features changed, that class is
     the same). And every camera that looked within `span` nanoseconds before the change must be among them,
     unless one that surely saw both sides of it has been seen WITNESSED times since: the others have then lost
@@ -86,9 +120,13 @@ def all_cameras_show(
     evidence [w, m], camera [w], stamp [w]: the views there are, oldest first
     """
     before, since = camera[:split], camera[split:]
+    new = int(evidence[split:].sum(axis=0).argmax())
+    if new != old:
+        favour = evidence[split:, new] > evidence[split:, old]
+        if not favour[-1] or favour.sum() < PERSISTENT:
+            return False
     if len(np.unique(camera)) == 1:
         return True
-    old, new = evidence[:split].sum(axis=0).argmax(), evidence[split:].sum(axis=0).argmax()
     witnessed = False
     for name in np.unique(since):
         first, then = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lla_fusion_ros.types.track_views import TrackViews
-from lla_fusion_ros.warnings.contradiction import camera_statistic, changes
+from lla_fusion_ros.warnings.contradiction import camera_statistic, changes, stale_statistic
 from lla_fusion_ros.warnings.model import AlarmTable
 from lla_fusion_ros.warnings.state import WINDOW, RecentViews
 
@@ -84,14 +84,19 @@ def _statistics(
 ) -> np.ndarray:
     """Class and feature change at every split, after each view from `first` to `last` (counted from 1).
 
-    -inf after a track has ended.  [views, tracks, 2, splits]
+    The first is that of the whole window. -inf after a track has ended.  [views, tracks, 2, 1 + splits]
     """
     recent = RecentViews.zeros(len(evidence), evidence.shape[2], projected.shape[2])
+    history = np.zeros((len(evidence), evidence.shape[2]))
     out = []
     for step in range(last):
         recent = recent.pushed(evidence[:, step], projected[:, step], 0, 0)
+        history += np.exp(evidence[:, step])
         if step + 1 >= first:
             both = np.stack(changes(recent.evidence, recent.features, recent.count), axis=1)
+            whole = np.zeros((len(both), 2, 1))
+            whole[:, 0, 0] = stale_statistic(recent.evidence, history, recent.count)
+            both = np.concatenate([whole, both], axis=2)
             both[steps <= step] = -np.inf
             out.append(both)
     return np.stack(out)

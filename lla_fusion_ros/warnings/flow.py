@@ -10,7 +10,16 @@ import numpy as np
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured, zero_views
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.settings import FusionSettings
-from lla_fusion_ros.types.views import Others, add, grown, joined_rows, put_rows, state_bytes, take_rows
+from lla_fusion_ros.types.views import (
+    Others,
+    add,
+    grown,
+    joined_rows,
+    put_rows,
+    scaled,
+    state_bytes,
+    take_rows,
+)
 from lla_fusion_ros.warnings.contradiction import all_cameras_show, evidence, switch_statistic
 from lla_fusion_ros.warnings.model import RATES, WarningModel
 from lla_fusion_ros.warnings.result import (
@@ -105,7 +114,7 @@ class TrackWarnings:
             count,
             take_rows(self._standing, lead),
             settings,
-            lambda i: self._all_cameras_show(take_rows(self._joined_recent(rows, others), np.array([i]))),
+            lambda i: self._all_cameras_show(i, rows, others),
         )
         put_rows(self._standing, lead, standing)
         if decision.restart.any():
@@ -122,6 +131,11 @@ class TrackWarnings:
         recent = take_rows(self._recent, rows)
         put_rows(self._recent, rows, recent.pushed(evidence(views.mean_pmf), projected, camera, stamp))
 
+    def fade(self, rows: np.ndarray, factor: np.ndarray) -> None:
+        """What these tracks have shown counts less.  2 x [rows]"""
+        if self._model is not None:
+            put_rows(self._sums, rows, scaled(take_rows(self._sums, rows), factor))
+
     def hand_over(self, rows: np.ndarray) -> np.ndarray:
         """Others speak for these tracks from now on; which of them were warned of.  [rows] bool"""
         warned = self._standing.warned[rows].any(axis=1)
@@ -136,7 +150,7 @@ class TrackWarnings:
             sums = take_rows(joined_rows(self._sums, rows, others), due)
             put_rows(self._known, lead[due], Known(recent.count[due], *known_scores(model, self._weak, sums)))
         known = take_rows(self._known, lead)
-        contradiction = contradiction_p_values(model, recent)
+        contradiction = contradiction_p_values(model, recent, self._history(rows, others))
         p_values = np.column_stack([known.p_known, *contradiction, known.p_readable])
         return Scores(known.mutual_information, known.ood_score, p_values)
 
@@ -146,15 +160,30 @@ class TrackWarnings:
             put_rows(whole, places, take_rows(whole, places).merged(take_rows(self._recent, more)))
         return whole
 
-    def _all_cameras_show(self, recent: RecentViews) -> bool:
-        """Whether the strongest change of an object is one that all its cameras show."""
+    def _history(self, rows: np.ndarray, others: Others) -> np.ndarray:
+        """Summed pmfs of all views of each object.  [rows, classes]"""
+        history = self._sums.pmf[rows]
+        for places, more in others:
+            history[places] += self._sums.pmf[more]
+        return history
+
+    def _all_cameras_show(self, i: int, rows: np.ndarray, others: Others) -> bool:
+        """Whether the strongest change of the i-th object is one that all its cameras show."""
         assert self._model is not None
+        recent = take_rows(self._joined_recent(rows, others), np.array([i]))
+        history = self._history(rows, others)[[i]]
         window = recent.evidence, recent.features, recent.count
-        _, split = switch_statistic(*window, self._model.feature_weight)
+        _, split = switch_statistic(*window, self._model.feature_weight, history)
         there = recent.present[0]
-        after = int(split[0] - np.count_nonzero(~there))  # among the views that are there
         views = recent.evidence[0, there], recent.camera[0, there], recent.stamp[0, there]
-        return after > 0 and all_cameras_show(*views, split=after, span=self._model.camera_span_ns)
+        after = int(split[0] - np.count_nonzero(~there))  # among the views that are there
+        if split[0] == 0:  # the whole window speaks against what the track has shown
+            old, after = int(history[0].argmax()), 0
+        elif after > 0:
+            old = int(views[0][:after].sum(axis=0).argmax())
+        else:
+            return False
+        return all_cameras_show(*views, split=after, span=self._model.camera_span_ns, old=old)
 
     def _forget_views(self, rows: np.ndarray) -> None:
         put_rows(self._known, rows, Known.nothing(len(rows)))
@@ -202,7 +231,7 @@ def decide(
 
     A track begins again once all its cameras show the switch. Until then, and where cameras disagree, the
     newest view may be one side of a contradiction: to begin with it would show its class as if there were no
-    other.
+    other. Where classes change under one id (`class_half_life`), that is a class change, not warned of.
     p_values [t, reasons], views [t] fused so far; all_cameras_show: asked of a switched track, by position
     """
     raised = raised_reasons(p_values, views, before.warned, settings)
@@ -213,10 +242,13 @@ def decide(
     restart = pending & ~raised[:, DISAGREEMENT] & settings.restart_on_switch
     for i in np.flatnonzero(restart).tolist():
         restart[i] = all_cameras_show(i)
+    if settings.class_half_life > 0:  # a change is what such objects do, no error
+        raised[:, SWITCH] = False
     decision = Decision(
         raised=raised,
         level=levels(raised, p_values, settings),
         switched=raised[:, SWITCH] & ~before.warned[:, SWITCH],
+        changed=restart & (settings.class_half_life > 0),
         restart=restart,
         ended=np.logical_and(before.warned.any(axis=1), ~raised.any(axis=1)),
     )

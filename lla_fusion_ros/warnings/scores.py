@@ -50,9 +50,12 @@ def known_scores(
     return information, score, *model.p_values(score, means.quality)
 
 
-def contradiction_p_values(model: WarningModel, recent: RecentViews) -> tuple[np.ndarray, np.ndarray]:
-    """p_one_object and p_cameras_agree of each track.  2 x [t]"""
-    switch, _ = switch_statistic(recent.evidence, recent.features, recent.count, model.feature_weight)
+def contradiction_p_values(
+    model: WarningModel, recent: RecentViews, history: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """p_one_object and p_cameras_agree of each track; `history` are its summed pmfs [t, m].  2 x [t]"""
+    window = recent.evidence, recent.features, recent.count
+    switch, _ = switch_statistic(*window, model.feature_weight, history)
     newest = recent.stamp.max(axis=1)
     together = recent.present & (recent.stamp >= newest[:, None] - model.camera_span_ns)
     disagreement = camera_statistic(recent.evidence, recent.camera, together)

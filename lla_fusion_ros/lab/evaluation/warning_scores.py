@@ -154,11 +154,13 @@ def _p_one_object(model: WarningModel, posterior: EnsemblePosterior, tracks: Tra
     """
     count, steps = tracks.logits.shape[:2]
     recent = RecentViews.zeros(count, posterior.classes, model.space.projection.shape[1])
+    history = np.zeros((count, posterior.classes))
     p_values = np.ones((count, steps))
     for step in range(steps):
         views = measured(tracks.views_at(step), posterior)
         projected = model.space.project(views.bounded_features)
         recent = recent.pushed(evidence(views.mean_pmf), projected, camera=0, stamp=step)
-        found, _ = contradiction_p_values(model, recent)
+        history += views.mean_pmf
+        found, _ = contradiction_p_values(model, recent, history)
         p_values[:, step] = np.where(step < tracks.steps, found, 1.0)
     return p_values

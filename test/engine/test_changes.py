@@ -1,0 +1,105 @@
+"""A change of the class is followed, a glitch is not; what evidence with a half-life does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lla_fusion_ros.engine.engine import FusionEngine, Observation
+from lla_fusion_ros.fusion import fusers, make_fuser
+from lla_fusion_ros.fusion.base import SumFuser
+from lla_fusion_ros.types.settings import FusionSettings
+from lla_fusion_ros.types.views import Views
+from lla_fusion_ros.warnings.fit import fit_warnings
+from lla_fusion_ros.warnings.result import IDENTITY_SWITCH, Level
+from support.feature_world import CLASSES, FeatureWorld, WorldModel
+from support.tiny_posterior import make_posterior, make_views
+
+START, TENTH = 10**12, 10**8
+COUNT, STEPS = 20, 40
+
+
+@pytest.fixture(scope="module")
+def world() -> FeatureWorld:
+    return FeatureWorld(seed=3)
+
+
+@pytest.fixture(scope="module")
+def model(world) -> WorldModel:
+    return WorldModel(
+        world, fit_warnings(world.posterior, world.known(150), world.strange(80)), "evidence_pool"
+    )
+
+
+@pytest.fixture(scope="module")
+def sides(world):
+    """Long tracks of one class, and of another."""
+    return [world.tracks(np.full(COUNT, kind), steps=STEPS) for kind in (0, CLASSES - 1)]
+
+
+def run(model, sides, share, settings=None):
+    """All frames; `share(step)` of each view is that of the second side."""
+    engine = FusionEngine(model, settings or FusionSettings())
+    ids = [f"t{i}" for i in range(COUNT)]
+    results = []
+    for step in range(STEPS):
+        part, (one, other) = share(step), (side.views_at(step) for side in sides)
+        mixed = (
+            (1 - part) * a + part * b
+            for a, b in zip((one.logits, one.features), (other.logits, other.features), strict=True)
+        )
+        results.append(engine.update(Observation("front", START + step * TENTH, ids, Views(*mixed))))
+    return results
+
+
+def test_one_odd_frame_a_second_restarts_nothing_and_is_never_shown_as_sure(model, sides) -> None:
+    results = run(model, sides, lambda step: float(step % 10 == 5))
+    assert not any(result.restarted for result in results)
+    assert max(result.pmf[:, CLASSES - 1].max() for result in results) < 0.9
+    assert (results[-1].pmf.argmax(axis=1) == 0).all()
+
+
+def test_an_abrupt_change_is_followed_within_five_frames(model, sides) -> None:
+    results = run(model, sides, lambda step: float(step >= 20))
+    assert (results[24].pmf.argmax(axis=1) == CLASSES - 1).mean() >= 0.95
+    assert any(IDENTITY_SWITCH in v.reasons and v.level == Level.ERROR for v in results[23].verdicts)
+
+
+def test_a_change_over_many_frames_is_followed_when_it_has_ended(model, sides) -> None:
+    results = run(model, sides, lambda step: np.clip((step - 10) / 15, 0, 1))
+    assert (results[-1].pmf.argmax(axis=1) == CLASSES - 1).mean() >= 0.95
+
+
+def test_with_a_half_life_a_change_is_a_class_change_and_no_error(model, sides) -> None:
+    results = run(model, sides, lambda step: float(step >= 20), FusionSettings(class_half_life=1.0))
+    assert {name for result in results for name in result.changed} == {f"t{i}" for i in range(COUNT)}
+    assert not any(IDENTITY_SWITCH in v.reasons for result in results for v in result.verdicts)
+    assert (results[24].pmf.argmax(axis=1) == CLASSES - 1).all()
+    assert not any(result.switched for result in results)
+
+
+@pytest.mark.parametrize("name", sorted(n for n, kind in fusers().items() if issubclass(kind, SumFuser)))
+def test_after_a_half_life_every_sum_is_half(name) -> None:
+    posterior = make_posterior()
+    fuser = make_fuser(name, posterior)
+    state = fuser.update(fuser.initial(2), make_views(posterior, 2))
+    half = fuser.faded(state, np.array([0.5, 1.0]))
+    for field in state.__match_args__:
+        whole, less = getattr(state, field), getattr(half, field)
+        np.testing.assert_allclose(less[0], whole[0] / 2)
+        np.testing.assert_array_equal(less[1], whole[1])
+    assert np.isfinite(fuser.predict(half)).all()
+
+
+def test_evidence_fades_in_message_time(world, model) -> None:
+    """Half a second later, and out of order: what came before counts by its stamp, not by its arrival."""
+    views = [world.tracks(np.array([kind]), steps=1).views_at(0) for kind in (0, 1, 2)]
+    settings = FusionSettings(
+        fuser="mean_pmf", class_half_life=0.5, restart_on_switch=False, max_lateness=1.0
+    )
+    engine = FusionEngine(model, settings)
+    for view, stamp in zip(views, (0, 5, 3), strict=True):
+        pmf = engine.update(Observation("front", START + stamp * TENTH, ["a"], view)).pmf[0]
+    alone = [make_fuser("mean_pmf", world.posterior) for _ in views]
+    each = [f.predict(f.update(f.initial(1), view))[0] for f, view in zip(alone, views, strict=True)]
+    np.testing.assert_allclose(pmf, (0.5 * each[0] + each[1] + each[2]) / 2.5, atol=1e-9)
