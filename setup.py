@@ -12,7 +12,8 @@ VERSION = re.search(r'__version__ = "(.+?)"', Path(NAME, "__init__.py").read_tex
 
 # What the nodes do without; a verb of lla-fusion that misses one says which extra to install.
 BAGS = ["rich>=11", "rosbags>=0.11"]  # info, replay, make-bag, demo, bag_player
-LAB = ["matplotlib>=3.5", "rich>=11"]  # train, evaluate, reproduce
+TORCH = ["torch>=2.1"]  # networks on a vehicle, and all work on networks
+LAB = [*TORCH, "matplotlib>=3.5", "rich>=11"]  # train, evaluate, reproduce
 ONNX = ["onnxruntime>=1.16"]  # a vehicle whose bundle holds ONNX graphs
 ONNX_TOOLS = [*ONNX, *LAB, "onnx>=1.15"]  # import, export
 # `ros2 run lla_fusion_ros <name>`; a function of this name in lla_fusion_ros/ros/executables.py.
@@ -26,7 +27,7 @@ setup(
     version=VERSION,
     description="Calibrated class distributions for tracked objects, over all cameras and all frames",
     maintainer="lla_fusion_ros maintainers",
-    maintainer_email="maintainers@lla-fusion.invalid",
+    maintainer_email="maintainers@example.org",
     license="Apache-2.0",
     python_requires=">=3.10",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
@@ -46,12 +47,12 @@ setup(
         "PyYAML>=5.4",
         "safetensors>=0.4",
         "scipy>=1.8",
-        "torch>=2.1",
     ],
     extras_require={
         "bags": BAGS,
         "lab": LAB,
         "onnx": ONNX,
+        "torch": TORCH,
         "import": ONNX_TOOLS,
         "test": [
             *BAGS,
