@@ -22,9 +22,10 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from lla_fusion_ros.signworld import CLASS_NAMES, Camera, Drive, DriveSettings, RoadsideObject
-from lla_fusion_ros.signworld.drive_settings import TWO_CAMERAS
+from lla_fusion_ros.signworld import Drive, DriveSettings
+from lla_fusion_ros.signworld.drive_settings import THREE_CAMERAS, TWO_CAMERAS
 from lla_fusion_ros.signworld.geometry import lens_of, mount_of
+from lla_fusion_ros.signworld.scene import place_row
 from lla_fusion_ros.tracking.association import Association
 from lla_fusion_ros.tracking.lens import Lens
 from lla_fusion_ros.tracking.pairs import see
@@ -34,11 +35,6 @@ from lla_fusion_ros.tracking.transforms import Pose
 MISSED, JITTER = 0.10, 0.05
 LEAST = 5  # moments that both cameras saw an object
 TUNED, FRESH = range(100, 106), range(500, 520)
-THREE_CAMERAS = (
-    Camera("left", offset=(-0.7, 1.6, 0.0), yaw=-38.0, focal=430.0),
-    Camera("front", offset=(0.0, 1.5, 0.4), yaw=0.0, focal=560.0),
-    Camera("right", offset=(0.7, 1.6, 0.0), yaw=38.0, focal=430.0),
-)
 
 
 @dataclass
@@ -127,7 +123,7 @@ def run(
     if turned:
         yaw = Rotation.from_euler("y", turned, degrees=True).as_matrix()
         mounts[names[-1]] = Pose(mounts[names[-1]].rotation @ yaw, mounts[names[-1]].place)
-    association = Association(names)
+    association = Association(names, lambda name, stamp, boxes: see(lenses[name], mounts[name], boxes))
     trackers = {name: Tracker() for name in names}
     moments: dict[str, dict[int, str]] = defaultdict(dict)
     wrong: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -142,9 +138,7 @@ def run(
             moments[name][frame.stamp // period] = true
         begin = time.process_time()
         groups = association.groups(stamp)
-        association.observe(
-            frame.camera, stamp, named, see(lenses[frame.camera], mounts[frame.camera], frame.boxes)
-        )
+        association.observe(frame.camera, stamp, named, frame.boxes)
         score.seconds += time.process_time() - begin
         score.frames += 1
         history.append((stamp, groups))
@@ -188,14 +182,7 @@ def drive_of(seed: int, kind: str, seconds: float) -> Drive:
     if kind == "three":
         return Drive(replace(settings, cameras=THREE_CAMERAS))
     if kind == "row":
-        rng = np.random.default_rng([seed, 79])
-        gap, x, y = rng.uniform(4, 8), rng.uniform(4.7, 6.2), rng.uniform(1.2, 2.4)
-        side = 1 if rng.random() < 0.7 else -1
-        name = CLASS_NAMES[int(rng.integers(len(CLASS_NAMES)))]
-        objects = tuple(
-            RoadsideObject(f"{i:03d}", name, (side * x, y, 20 + gap * i), 0.9)
-            for i in range(int((seconds * 9 + 40) / gap))
-        )
+        objects = place_row(seconds * 9 + 60, np.random.default_rng([seed, 79]))
         return Drive(replace(settings, objects=objects, cameras=TWO_CAMERAS if seed % 2 else THREE_CAMERAS))
     return Drive(settings)
 
@@ -227,7 +214,9 @@ def ddad(folder: Path, jitter: float, degrees: float, seed: int, score: Score) -
         turn = Rotation.from_quat([pose["rotation"][axis] for axis in ("qx", "qy", "qz", "qw")]).as_matrix()
         mount = Pose(turn, np.array([pose["translation"][axis] for axis in "xyz"]))
         mounts[name] = disturbed(mount, rng, degrees if len(mounts) else 0.0, 0.0)
-    association = Association(tuple(mounts))
+    association = Association(
+        tuple(mounts), lambda name, stamp, boxes: see(lenses[name], mounts[name], boxes)
+    )
     tracks: dict[str, str] = {}
     shared: Counter[tuple[str, str]] = Counter()
     moments = sorted({frame["timestamp"] for frame in scene["frames"]})
@@ -244,8 +233,7 @@ def ddad(folder: Path, jitter: float, degrees: float, seed: int, score: Score) -
                 now[str(each["id"])].append(name)
             stamp = (number + 1) * 10**9
             association.groups(stamp)
-            sights = see(lenses[frame["camera"]], mounts[frame["camera"]], jittered(edges, jitter, rng))
-            association.observe(frame["camera"], stamp, names, sights)
+            association.observe(frame["camera"], stamp, names, jittered(edges, jitter, rng))
         for names in now.values():
             shared.update((a, b) for a in names for b in names if a < b)
     groups = association.finish()

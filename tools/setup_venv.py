@@ -40,6 +40,7 @@ ROS_PINS = ROOT / f"constraints-{ROS}.txt"  # of another distribution, in the pl
 LOCK = ROOT / "requirements-release.txt"
 LOCKED = os.environ.get("LOCKED", "") not in ("", "0")  # install exactly the archives whose hashes are known
 INTERFACES = ROOT / "interfaces"
+MESSAGES = ("vision_msgs", "tf2_msgs")
 DETECTOR_MESSAGES = ("yolo_msgs", "tier4_perception_msgs")
 NEEDED_GIGABYTES = 3.0
 APT = "Debian, Ubuntu: sudo apt install"
@@ -51,6 +52,7 @@ PINNED_ON_ROS = ("mypy", "ruff", "torch")
 CHECKED_MODULES = (
     "rclpy",
     "vision_msgs.msg",
+    "tf2_msgs.msg",
     "sensor_msgs.msg",
     "diagnostic_msgs.msg",
     "torch",
@@ -117,7 +119,9 @@ def wheel_steps() -> list[Step]:
         )
     inputs = [LOCK] if LOCKED else [WHEELS, CONSTRAINTS, *([] if ROS == "jazzy" else [ROS_PINS])]
     requirements = digest([*inputs, ROOT / "setup.py", ROOT / "setup.cfg"])
-    interfaces = digest_of_folder("vision_msgs", requirements)
+    interfaces = requirements
+    for name in MESSAGES:
+        interfaces = digest_of_folder(name, interfaces)
     detectors = interfaces
     for name in DETECTOR_MESSAGES:
         detectors = digest_of_folder(name, detectors)
@@ -126,15 +130,15 @@ def wheel_steps() -> list[Step]:
         ("packages", f"packages: ROS 2 {ROS.capitalize()}, torch, tools", requirements, install_wheels),
         (
             "vision_msgs",
-            "vision_msgs, built from interfaces/",
+            "vision_msgs and tf2_msgs, built from interfaces/",
             interfaces,
-            lambda progress: build_interfaces(INTERFACES / "vision_msgs", VENV, progress),
+            lambda progress: build_messages(MESSAGES, progress),
         ),
         (
             "detector_msgs",
             "messages of detectors for the tests, built from interfaces/",
             detectors,
-            build_detector_messages,
+            lambda progress: build_messages(DETECTOR_MESSAGES, progress),
         ),
         (
             "check",
@@ -270,8 +274,8 @@ def forget_half_installed_packages() -> None:
             shutil.rmtree(metadata)
 
 
-def build_detector_messages(progress: Progress) -> None:
-    for name in DETECTOR_MESSAGES:
+def build_messages(names: Iterable[str], progress: Progress) -> None:
+    for name in names:
         build_interfaces(INTERFACES / name, VENV, progress)
 
 

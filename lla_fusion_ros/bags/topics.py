@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lla_fusion_ros.bags.definitions import fits_vision_msgs
 from lla_fusion_ros.bags.types import Summary, Topic
 from lla_fusion_ros.detections.adapter import adapter_for, known_types
-from lla_fusion_ros.messages.contract import COMPRESSED_IMAGE, DETECTIONS, IMAGE
+from lla_fusion_ros.messages.contract import CAMERA_INFO, COMPRESSED_IMAGE, DETECTIONS, IMAGE
 from lla_fusion_ros.types.errors import BagError, InputError
 
 EMBEDDINGS_SUFFIX = "/embeddings"
@@ -20,7 +20,8 @@ _OUTPUTS = ("/annotated", "/fused_classes", EMBEDDINGS_SUFFIX)
 class CameraTopics:
     """A camera in a bag: its images, the boxes in them and the message type of these.
 
-    Where objects were recorded cut out, `image` is the topic of crops and there are no detections.
+    Where objects were recorded cut out, `image` is the topic of crops and there are no detections. `info` is
+    its CameraInfo, where there is one.
     """
 
     name: str
@@ -28,6 +29,7 @@ class CameraTopics:
     detections: str
     compressed: bool
     type: str = DETECTIONS
+    info: str = ""
 
     @property
     def crops(self) -> bool:
@@ -42,6 +44,7 @@ class ViewTopics:
     name: str
     views: str
     embeddings: str
+    info: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,11 @@ def find_cameras(summary: Summary) -> Wiring:
             cameras.append(CameraTopics(_parent(stream), topic.name, "", compressed))
     if not cameras and not views:
         missing += _reasons(images, detections)
-    return Wiring(tuple(cameras), tuple(views), tuple(missing))
+    return Wiring(
+        tuple(replace(camera, info=_info(summary, camera.image)) for camera in cameras),
+        tuple(replace(each, info=_info(summary, each.views)) for each in views),
+        tuple(missing),
+    )
 
 
 def name_cameras(summary: Summary, named: list[str]) -> Wiring:
@@ -112,8 +119,16 @@ def name_cameras(summary: Summary, named: list[str]) -> Wiring:
             raise BagError(f"--camera {text}: {detections} is {found}, expected one of {_READABLE}")
         if refusal := _refusal(types[detections]):
             raise BagError(f"--camera {text}: {refusal}")
-        cameras.append(_camera(name, types[image], types[detections]))
+        camera = _camera(name, types[image], types[detections])
+        cameras.append(replace(camera, info=_info(summary, image)))
     return Wiring(tuple(cameras), (), ())
+
+
+def _info(summary: Summary, beside: str) -> str:
+    """The CameraInfo beside a topic of images, as ROS has it; empty where there is none."""
+    infos = {topic.name for topic in summary.topics if topic.type == CAMERA_INFO and topic.count}
+    parent = beside.removesuffix("/compressed").rpartition("/")[0]
+    return next((name for name in (f"{parent}/camera_info",) if name in infos), "")
 
 
 def _readable(type_name: str) -> bool:

@@ -31,9 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="another seed, another drive (%(default)s)")
     parser.add_argument("--rate", type=float, default=1.0, help="recorded seconds per second (%(default)s)")
     parser.add_argument(
-        "--without-ids",
+        "--with-ids",
         action="store_true",
-        help="send boxes without ids: the built-in tracker follows them, each camera for itself",
+        help="send boxes with ids that hold in both cameras; else each camera tracks its boxes, and geometry "
+        "tells which tracks are one object",
     )
     parser.add_argument("--open", action="store_true", help="open the report in a browser")
     add_json_option(parser)
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         args.rate,
         screen.tell,
         screen.watch,
-        without_ids=args.without_ids,
+        without_ids=not args.with_ids,
     )
     with screen:
         result = demo.run()

@@ -23,7 +23,10 @@ from lla_fusion_ros.types.errors import InputError
 if TYPE_CHECKING:
     from lla_fusion_ros.cli.progress import BagProgress
     from lla_fusion_ros.lab.makebag.write import MadeBag, SceneFrame
+    from lla_fusion_ros.signworld.geometry import Rig
     from lla_fusion_ros.types.track_set import TrackSet
+
+    Scenes = tuple[Iterable[SceneFrame], int, str, tuple[str, ...], Rig | None]
 
 NAME = "make-bag"
 EXTRA = "bags"
@@ -54,6 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     drive.add_argument("--drive", action="store_true", help="render a drive instead of pasting a data set")
     drive.add_argument("--duration", type=float, default=20.0, help="seconds (%(default)s)")
     drive.add_argument("--seed", type=int, default=0, help="another seed, another road (%(default)s)")
+    drive.add_argument(
+        "--rig", choices=("two", "three"), default="two", help="cameras; three overlap in part (%(default)s)"
+    )
+    drive.add_argument("--row", action="store_true", help="a row of equal signs, hard to tell apart")
+    drive.add_argument("--without-ids", action="store_true", help="boxes as of a detector without a tracker")
     data = parser.add_argument_group("a data set")
     add_data_arguments(data, required=False)
     data.add_argument(
@@ -84,26 +92,42 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("give either --drive or --dataset NAME --root FOLDER")
     check_folder("--out", args.out.parent)
     check_place(args.out, args.overwrite)
-    frames, total, name, class_names = _drive(args) if args.drive else _dataset(args)
+    frames, total, name, class_names, rig = _drive(args) if args.drive else _dataset(args)
     with BagProgress("writing") as progress:
         made = make_bag(
-            _counted(frames, total, progress), args.out, name, class_names, args.encoding, args.overwrite
+            _counted(frames, total, progress),
+            args.out,
+            name,
+            class_names,
+            args.encoding,
+            args.overwrite,
+            with_ids=not args.without_ids,
+            rig=rig,
         )
     write_json({**asdict(made), "bag": str(made.bag), "truth": str(made.truth)}, args.json)
     if args.json != STDOUT:
-        _print(made, name)
+        _print(made, name, args.without_ids)
     return 0
 
 
-def _drive(args: argparse.Namespace) -> tuple[Iterable[SceneFrame], int, str, tuple[str, ...]]:
+def _drive(args: argparse.Namespace) -> Scenes:
+    import numpy as np
+
     from lla_fusion_ros.lab.makebag.write import drive_frames
     from lla_fusion_ros.signworld import CLASS_NAMES, Drive, DriveSettings
+    from lla_fusion_ros.signworld.drive_settings import RIGS
+    from lla_fusion_ros.signworld.geometry import rig_of
+    from lla_fusion_ros.signworld.scene import place_row
 
-    drive = Drive(DriveSettings(seed=args.seed, duration=args.duration, rate=args.rate))
-    return drive_frames(drive), len(drive), "signworld", tuple(CLASS_NAMES)
+    settings = DriveSettings(seed=args.seed, duration=args.duration, rate=args.rate, cameras=RIGS[args.rig])
+    if args.row:
+        end = settings.speed * settings.duration + 40.0
+        settings = replace(settings, objects=place_row(end, np.random.default_rng([args.seed, 6])))
+    drive = Drive(settings)
+    return drive_frames(drive), len(drive), "signworld", tuple(CLASS_NAMES), rig_of(drive)
 
 
-def _dataset(args: argparse.Namespace) -> tuple[Iterable[SceneFrame], int, str, tuple[str, ...]]:
+def _dataset(args: argparse.Namespace) -> Scenes:
     from lla_fusion_ros.lab.datasets import load_dataset
     from lla_fusion_ros.lab.makebag.paste import PasteSettings, paste_frames
 
@@ -117,7 +141,7 @@ def _dataset(args: argparse.Namespace) -> tuple[Iterable[SceneFrame], int, str, 
     settings = PasteSettings(args.cameras, args.objects, args.rate)
     frames = sum(len(track.frames) for track in trackset.tracks)
     total = max(1, round(frames / args.objects))
-    return paste_frames(trackset, settings), total, trackset.name, trackset.class_names
+    return paste_frames(trackset, settings), total, trackset.name, trackset.class_names, None
 
 
 def _part(trackset: TrackSet, args: argparse.Namespace) -> TrackSet:
@@ -144,7 +168,7 @@ def _counted(frames: Iterable[SceneFrame], total: int, progress: BagProgress) ->
         progress.count(done + 1, max(total, done + 1), views)
 
 
-def _print(made: MadeBag, data_set: str) -> None:
+def _print(made: MadeBag, data_set: str, without_ids: bool) -> None:
     from lla_fusion_ros.bundle.resources import model_of
 
     print(
@@ -153,7 +177,8 @@ def _print(made: MadeBag, data_set: str) -> None:
     )
     print(f"  {made.bag}\n  {made.truth}")
     bundle = model_of(data_set) or "YOUR_MODEL.safetensors"
-    words = ["lla-fusion", "replay", str(made.bag), "--bundle", bundle, "--truth", str(made.truth)]
-    if len(made.cameras) > 1:  # the ids of the bag mean the same object in every camera
+    words = ["lla-fusion", "replay", str(made.bag), "--bundle", bundle]
+    words += [] if without_ids else ["--truth", str(made.truth)]  # which goes by ids
+    if len(made.cameras) > 1 and not without_ids:  # the ids of the bag mean the same object in every camera
         words += ["--set", "identity=global"]
     print(f"next: {shlex.join(words)}")

@@ -16,7 +16,7 @@ from lla_fusion_ros.images.crops import Pixels
 from lla_fusion_ros.messages.contract import FUSED_CLASSES
 from lla_fusion_ros.messages.detections import Detections, parse_detections
 from lla_fusion_ros.messages.images import parse_compressed_image, parse_image
-from lla_fusion_ros.replay.sources import bag_views, make_perception
+from lla_fusion_ros.replay.sources import bag_views, geometry_inputs, make_perception, offer_geometry
 from lla_fusion_ros.stream.frame_messages import annotated_message
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.stream_settings import StreamSettings
@@ -53,6 +53,8 @@ class RecordedRun:
         self.perception = make_perception(bundle, views, StreamSettings(), settings)
         self._views = bag_views(recording, views, self.perception, bundle)
         self._cameras: Sequence[CameraTopics] = find_cameras(fed.summary).cameras
+        for message in fed.messages(geometry_inputs(self._cameras)):  # the live node heard it, too
+            offer_geometry(self.perception, self._cameras, message)
 
     def __iter__(self) -> Iterator[list[ViewFrame]]:
         # A recorder hears topics in any order, so the views are collected first; a demo has few of them.

@@ -25,6 +25,7 @@ from lla_fusion_ros.lab.makebag.write import MadeBag, SceneFrame, drive_frames, 
 from lla_fusion_ros.replay.output_folder import Outcome, OutputFolder, Wanted
 from lla_fusion_ros.replay.replay import ReplayOptions, fuse_frames
 from lla_fusion_ros.signworld import CLASS_NAMES, CameraFrame, Drive
+from lla_fusion_ros.signworld.geometry import rig_of
 
 DRIVE, FUSED, VIDEO, LOGS = "drive", "fused", "annotated.mp4", "logs"
 COMPARED = ("last", "vote", "mean_pmf", "log_odds", "pool")
@@ -56,7 +57,7 @@ class Demo:
 
     Args:
         without_ids: the nodes get boxes as a detector without a tracker sends them. Each camera tracks for
-            itself then, and nothing is fused over cameras.
+            itself then, and geometry tells which tracks are one object.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class Demo:
         tell: Tell,
         watch: Watch,
         domain: int | None = None,
-        without_ids: bool = False,
+        without_ids: bool = True,
     ) -> None:
         self._domain = domain
         self._without_ids = without_ids
@@ -132,6 +133,7 @@ class Demo:
             "jpeg",
             overwrite=True,
             with_ids=not self._without_ids,
+            rig=rig_of(self._drive),
         )
 
     def _play(self, processes: Processes, lines: SimpleQueue[str], frames: int) -> None:

@@ -10,6 +10,8 @@ DETECTIONS = "vision_msgs/msg/Detection2DArray"
 LABEL_INFO = "vision_msgs/msg/LabelInfo"
 VISION_INFO = "vision_msgs/msg/VisionInfo"
 DIAGNOSTICS = "diagnostic_msgs/msg/DiagnosticArray"
+CAMERA_INFO = "sensor_msgs/msg/CameraInfo"
+TRANSFORMS_TYPE = "tf2_msgs/msg/TFMessage"
 
 FUSED_CLASSES = "fused_classes"
 LABELS = "fused_classes/label_info"
@@ -18,6 +20,7 @@ TRACK_STATUS = "track_status"
 CLASS_SETS = "class_sets"
 DECISIONS = "decisions"
 NODE_DIAGNOSTICS = "/diagnostics"  # absolute, where every diagnostics tool looks
+TRANSFORMS, STATIC_TRANSFORMS = "/tf", "/tf_static"  # absolute as well
 
 # Topics of a camera, below its name: what comes in, and the type it has.
 INPUTS = {
@@ -28,8 +31,14 @@ INPUTS = {
     "crops/compressed": COMPRESSED_IMAGE,
     "views": DETECTIONS,
     "views/embeddings": IMAGE,
+    "camera_info": CAMERA_INFO,  # where there is one
     "views/info": VISION_INFO,  # latched: which bundle the views come from
 }
+
+
+def is_rectified(image_topic: str) -> bool:
+    """Whether images are rectified, by the usual names of their topics."""
+    return image_topic.removesuffix("/compressed").endswith(("rect", "rect_color", "rect_mono", "rect_raw"))
 
 
 def _below_camera(name: str) -> Callable[[str], str]:
@@ -46,3 +55,4 @@ embeddings_topic = _below_camera("views/embeddings")
 views_info_topic = _below_camera("views/info")
 camera_fused_topic = _below_camera("fused_classes")
 annotated_topic = _below_camera("annotated")
+camera_info_topic = _below_camera("camera_info")

@@ -8,7 +8,9 @@ from dataclasses import replace
 
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import CameraTopics, ViewTopics
+from lla_fusion_ros.bags.types import Message
 from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.messages.contract import STATIC_TRANSFORMS, TRANSFORMS, is_rectified
 from lla_fusion_ros.stream.frames import ViewFrame
 from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.stream.received import ViewQueue
@@ -46,7 +48,10 @@ def make_perception(
         for camera in cameras
         if isinstance(camera, CameraTopics)
     }
-    return Perception(bundle, classifier, names, stream, fusion, own, workers=workers)
+    perception = Perception(bundle, classifier, names, stream, fusion, own, workers=workers)
+    images = {camera.name: camera.image for camera in cameras if isinstance(camera, CameraTopics)}
+    perception.joining.rectified = {name for name, topic in images.items() if is_rectified(topic)}
+    return perception
 
 
 def bag_views(
@@ -69,13 +74,33 @@ def bag_views(
                 inputs[camera.detections] = camera.name, "detections"
     if isinstance(perception.queue, ViewQueue):
         _learn_bundles(bag, cameras, perception.queue, bundle)
-    for message in bag.messages(inputs, start):
+    for message in bag.messages({**inputs, **geometry_inputs(cameras)}, start):
+        if offer_geometry(perception, cameras, message):
+            continue
         ready = perception.offer(*inputs[message.topic], message.data, message.time)
         if ready and len(perception.queue.ready) >= perception.frames_at_once:
             yield perception.views()
     perception.queue.finish()
     while perception.queue.ready:
         yield perception.views()
+
+
+def geometry_inputs(cameras: Cameras) -> dict[str, str]:
+    """Topics that tell where cameras are, and the camera of each that is about one."""
+    own = {camera.info: camera.name for camera in cameras if camera.info}
+    return {**own, STATIC_TRANSFORMS: "", TRANSFORMS: ""}
+
+
+def offer_geometry(perception: Perception, cameras: Cameras, message: Message) -> bool:
+    """Take a message that is about geometry; False where it is about something else."""
+    camera = geometry_inputs(cameras).get(message.topic)
+    if camera is None:
+        return False
+    if camera:
+        perception.offer(camera, "camera_info", message.data)
+    else:
+        perception.offer_transforms(message.topic, message.data)
+    return True
 
 
 def _learn_bundles(bag: Bag, cameras: Cameras, queue: ViewQueue, bundle: Bundle) -> None:

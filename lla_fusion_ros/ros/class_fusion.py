@@ -10,6 +10,7 @@ from vision_msgs.msg import VisionInfo
 from lla_fusion_ros.ros.managed_node import ManagedNode
 from lla_fusion_ros.ros.publishers import FusedOutput
 from lla_fusion_ros.ros.subscriptions import Inputs
+from lla_fusion_ros.ros.wiring import topics_of
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.stream.stream_settings import StreamSettings
@@ -42,8 +43,16 @@ class ClassFusionNode(ManagedNode):
             inputs.subscribe_latched(VisionInfo, f"{camera}/views/info", on_info)
             self.listen(inputs, camera, "views")
             self.listen(inputs, camera, "views/embeddings")
+        cameras = self.parameters.cameras
+        settings = {camera: self.parameters.of_camera(camera) for camera in cameras}
+        self.listen_to_geometry(
+            inputs, {camera: topics_of(self, camera, own)["camera_info"] for camera, own in settings.items()}
+        )
         awaited = [self.resolve_topic_name(f"{camera}/views") for camera in self.parameters.cameras]
         self.get_logger().info(f"waiting for {', '.join(awaited)}")
+
+    def wiring(self, camera: str) -> dict[str, str]:
+        return {} if self.perception is None else {"geometry": self.perception.joining.status(camera)}
 
     def publish(self, frame: FusedFrame | ViewFrame) -> None:
         assert isinstance(frame, FusedFrame) and self.fused_output is not None

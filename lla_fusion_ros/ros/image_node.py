@@ -115,6 +115,12 @@ class ImageNode(ManagedNode):
             self._follow_type(inputs, camera)
             for topic in CROPS:
                 self.listen(inputs, camera, topic, self._topics[camera][topic])
+        if self.perception is not None:
+            own_images = {camera: own["image"] for camera, own in self._topics.items()}
+            self.perception.joining.rectified = {
+                c for c, name in own_images.items() if contract.is_rectified(name)
+            }
+        self.listen_to_geometry(inputs, {camera: own["camera_info"] for camera, own in self._topics.items()})
         awaited = [self._names[camera][topic] for camera in cameras for topic in self._awaited()]
         self.get_logger().info(f"waiting for {', '.join(awaited)}")
 
@@ -220,6 +226,7 @@ class ImageNode(ManagedNode):
             **({"crops topic": names[transport]} if transport in CROPS else inputs),
             "ids from": "not decided yet" if chosen is None else f"the {chosen.ids}",
             "an id is": "" if chosen is None else SCOPES[chosen.scope],
+            "geometry": perception.joining.status(camera),
         }
 
     def connection(self, camera: str) -> str:
@@ -231,7 +238,7 @@ class ImageNode(ManagedNode):
         else:
             boxes = f"{how['detections topic']} ({how['detections type']})"
             source = f"images of {how['image topic']}, boxes of {boxes}"
-        return f"{source}, ids from {how['ids from']}, an id is {how['an id is']}"
+        return f"{source}, ids from {how['ids from']}, an id is {how['an id is']}; {how['geometry']}"
 
     def publish_views(self, frame: ViewFrame) -> None:
         for message in view_messages(frame, self.parameters.of(NodeSettings).listing()):

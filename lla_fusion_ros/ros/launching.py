@@ -22,6 +22,7 @@ CAMERA_ARGUMENTS = {  # they become parameters of each camera
     "image_topic": f"images: {_ONE_EACH}<camera>/image, or that of the params file",
     "detections_topic": f"boxes in the images: {_ONE_EACH}<camera>/detections, or that of the params file. "
     "A topic of all cameras tells them apart by its frame_id, the images'",
+    "camera_info_topic": f"calibrations of the cameras: {_ONE_EACH}camera_info beside the images",
     "box_frame": "pixels of the boxes: image, stretch, letterbox or crop; empty: that of the params file",
     "box_size": "width and height of the detector's input, as 640,640; empty: that of the params file",
 }

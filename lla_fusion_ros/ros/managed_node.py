@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from threading import Lock
 from typing import Any
@@ -40,6 +40,7 @@ LOST = {  # what the tally calls messages that DDS lost, by topic
     "crops/compressed": "crops_lost",
     "views": "views_lost",
     "views/embeddings": "embeddings_lost",
+    "camera_info": "camera_infos_lost",
 }
 
 
@@ -167,6 +168,26 @@ class ManagedNode(LifecycleNode):
         key = f"{camera}/{topic}"
         on_bytes = partial(self.receive, camera, topic)
         inputs.subscribe(kind or TYPES[contract.INPUTS[topic]], name or key, on_bytes, lost, key)
+
+    def listen_to_geometry(self, inputs: Inputs, topics: Mapping[str, str]) -> None:
+        """Receive where cameras are; `topics` are those of their camera_info."""
+        for camera, topic in topics.items():
+            self.listen(inputs, camera, "camera_info", topic)
+        try:
+            from tf2_msgs.msg import TFMessage
+        except ImportError:
+            self.get_logger().warning("tf2_msgs is not installed here: objects of cameras are not joined")
+            return
+
+        def receive(topic: str, raw: bytes, received: int | None = None) -> None:
+            if self.perception is not None:
+                self.perception.offer_transforms(topic, raw)
+
+        static = contract.STATIC_TRANSFORMS
+        inputs.subscribe_latched(TFMessage, static, partial(receive, static), depth=100)
+        inputs.subscribe(
+            TFMessage, contract.TRANSFORMS, partial(receive, contract.TRANSFORMS), lambda lost: None
+        )
 
     def receive(self, camera: str, topic: str, raw: bytes, received: int | None = None) -> None:
         """A message came; `received` is when the middleware got it."""

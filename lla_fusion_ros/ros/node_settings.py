@@ -116,6 +116,11 @@ class CameraSettings:
     detections_topic: str = setting(
         "", "the boxes in its images, of any known type; empty: <camera>/detections"
     )
+    camera_info_topic: str = setting(
+        "",
+        "its calibration, which with /tf and /tf_static joins objects of several cameras; empty: camera_info "
+        "beside the images. Where the name of its images ends in rect or rect_color, they count as rectified",
+    )
     time_offset: float = setting(
         0.0, "seconds added to the stamps of this camera's detections before pairing", -10.0, 10.0
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
-from sensor_msgs.msg import CompressedImage, Image
+from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 from vision_msgs.msg import Detection2DArray, LabelInfo, VisionInfo
 
 from lla_fusion_ros.bundle import Bundle
@@ -37,6 +37,7 @@ TYPES = {
     contract.LABEL_INFO: LabelInfo,
     contract.VISION_INFO: VisionInfo,
     contract.DIAGNOSTICS: DiagnosticArray,
+    contract.CAMERA_INFO: CameraInfo,
 }
 
 

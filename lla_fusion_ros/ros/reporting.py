@@ -94,6 +94,7 @@ class Reporting:
         values = {"state": node.state_name, **self.about, "waiting frames": str(len(queue.ready))}
         if engine is not None:
             values |= {"fuser": engine.fuser.name, "tracks": str(engine.tracks)}
+            values |= perception.joining.counts
         if self.crowded:
             values["two publishers on"] = ", ".join(self.crowded)
         waiting = {camera: queue.waiting(camera) for camera in cameras}

@@ -75,10 +75,12 @@ class Inputs:
         if key not in self._subscriptions:
             self._subscribe(message_type, topic, on_bytes, on_lost, self._reliability, key)
 
-    def subscribe_latched(self, message_type: type, topic: str, on_bytes: Callable[[bytes], None]) -> None:
-        """Receive a topic whose last message is kept for those who come late."""
+    def subscribe_latched(
+        self, message_type: type, topic: str, on_bytes: Callable[[bytes], None], depth: int = 1
+    ) -> None:
+        """Receive a topic whose last messages are kept for those who come late."""
         qos = QoSProfile(
-            depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL
+            depth=depth, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL
         )
         self._subscriptions[topic] = self._node.create_subscription(
             message_type, topic, on_bytes, qos, raw=True

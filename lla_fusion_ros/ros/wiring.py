@@ -24,7 +24,11 @@ def topics_of(node: Node, camera: str, settings: CameraSettings) -> dict[str, st
         compressed = f"{node.resolve_topic_name(image)}/compressed"
     detections = settings.detections_topic or contract.detections_topic(camera)
     crops = contract.crops_topic(camera)
+    resolved = node.resolve_topic_name(image)
+    moved = bool(settings.image_topic) or resolved != node.resolve_topic_name(image, only_expand=True)
+    beside = f"{resolved.rpartition('/')[0]}/camera_info" if moved else contract.camera_info_topic(camera)
     return {
+        "camera_info": settings.camera_info_topic or beside,
         "image": image,
         "image/compressed": compressed,
         "detections": detections,

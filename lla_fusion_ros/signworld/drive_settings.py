@@ -16,6 +16,13 @@ TWO_CAMERAS = (
     Camera("left", offset=(-0.6, 1.45, 0.0), yaw=-5.0, focal=600.0, gain=1.12, tint=(1.0, 1.0, 0.97)),
     Camera("right", offset=(0.6, 1.65, 0.2), yaw=7.0, focal=520.0, gain=0.85, tint=(0.95, 1.0, 1.06)),
 )
+# Three that look to the left, ahead and to the right, and see the same only where their images meet.
+THREE_CAMERAS = (
+    Camera("left", offset=(-0.7, 1.6, 0.0), yaw=-38.0, focal=430.0, gain=1.05),
+    Camera("front", offset=(0.0, 1.5, 0.4), focal=560.0),
+    Camera("right", offset=(0.7, 1.6, 0.0), yaw=38.0, focal=430.0, gain=0.9),
+)
+RIGS = {"two": TWO_CAMERAS, "three": THREE_CAMERAS}
 
 
 @dataclass(frozen=True, slots=True)

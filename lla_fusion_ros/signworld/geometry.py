@@ -6,9 +6,16 @@ The vehicle's frame has x ahead, y to the left, z up; a camera's x right, y down
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from lla_fusion_ros.messages.cdr import Header
+from lla_fusion_ros.messages.geometry import CameraInfoMessage, Transform
 from lla_fusion_ros.signworld.camera import Camera
+from lla_fusion_ros.signworld.drive import Drive
 from lla_fusion_ros.tracking.lens import Lens
 from lla_fusion_ros.tracking.transforms import Pose
 
@@ -32,14 +39,50 @@ def mount_of(camera: Camera) -> Pose:
     return Pose(_AXES @ camera.rotation().T, _AXES @ np.array(camera.offset))
 
 
-def vehicle_pose(x: float, z: float) -> Pose:
-    """The vehicle seen from the world, at x to the right and z along the road."""
-    return Pose(np.eye(3), _AXES @ np.array([x, 0.0, z]))
+@dataclass(frozen=True)
+class Rig:
+    """What is said about the cameras of a recording, besides their images.
+
+    Attributes:
+        infos: by camera; their stamps are those of the images.
+        mounts: where the cameras are on the vehicle.
+        vehicle: where the vehicle is in the world, by stamp.
+    """
+
+    infos: Mapping[str, CameraInfoMessage]
+    mounts: tuple[Transform, ...]
+    vehicle: Callable[[int], Transform]
+
+
+def rig_of(drive: Drive) -> Rig:
+    """The geometry of a drive."""
+    start = drive.settings.start
+    infos, mounts = {}, []
+    for camera in drive.settings.cameras:
+        lens, mount, frame = lens_of(camera), mount_of(camera), optical_frame(camera.name)
+        k = lens.matrix
+        projection = (*k[0:3], 0.0, *k[3:6], 0.0, *k[6:9], 0.0)
+        infos[camera.name] = CameraInfoMessage(
+            Header(start, frame), lens.width, lens.height, lens.model, (0.0,) * 5, k, projection
+        )
+        mounts.append(
+            Transform(Header(start, VEHICLE), frame, _point(mount.place), quaternion(mount.rotation))
+        )
+
+    def vehicle(stamp: int) -> Transform:
+        x, z = drive.vehicle((stamp - start) / 1e9)
+        place = _AXES @ np.array([x, 0.0, z])
+        return Transform(Header(stamp, WORLD), VEHICLE, _point(place), (0.0, 0.0, 0.0, 1.0))
+
+    return Rig(infos, tuple(mounts), vehicle)
+
+
+def _point(place: np.ndarray) -> tuple[float, float, float]:
+    x, y, z = place.tolist()
+    return x, y, z
 
 
 def quaternion(rotation: np.ndarray) -> tuple[float, float, float, float]:
     """x, y, z, w of a rotation."""
-    from scipy.spatial.transform import Rotation
-
-    x, y, z, w = Rotation.from_matrix(rotation).as_quat()
-    return float(x), float(y), float(z), float(w)
+    x, y, z, w = Rotation.from_matrix(rotation).as_quat().tolist()
+    return x, y, z, w

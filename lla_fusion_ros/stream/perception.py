@@ -20,6 +20,7 @@ from lla_fusion_ros.stream.classify import FRAMES_AT_ONCE, ClassifyStage, Fallba
 from lla_fusion_ros.stream.frame_messages import view_pmf
 from lla_fusion_ros.stream.frames import CameraFrame, CropFrame, FusedFrame, ViewFrame
 from lla_fusion_ros.stream.identity import Chosen, Identity
+from lla_fusion_ros.stream.joining import Joining
 from lla_fusion_ros.stream.queues import ImageQueue
 from lla_fusion_ros.stream.received import ViewQueue, ViewShape
 from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
@@ -84,9 +85,11 @@ class Perception:
                 fallback,
                 workers,
             )
+        self.joining = Joining(cameras, settings.identity == "auto", self.tally)
         self.fuse_stage: FuseStage | None = None
         if fusion_settings is not None:
-            self.fuse_stage = FuseStage(FusionEngine(bundle, fusion_settings), self.tally)
+            several = self.joining if len(self.cameras) > 1 else None
+            self.fuse_stage = FuseStage(FusionEngine(bundle, fusion_settings), self.tally, several)
         self.frames_at_once = FRAMES_AT_ONCE if self.classify is None else self.classify.frames_at_once
         self._guard = guard
         self._settings = settings
@@ -129,7 +132,14 @@ class Perception:
             topic: its name below the camera's, one of `messages.contract.INPUTS`.
             now, received: see `pairing`.
         """
+        if topic == "camera_info":
+            self.joining.offer_info(camera, data)
+            return False
         return self.queue.offer(camera, topic, data, now, received)
+
+    def offer_transforms(self, topic: str, data: Raw) -> None:
+        """Take the bytes of a message of /tf or /tf_static."""
+        self.joining.offer_transforms(topic, data)
 
     def step(self) -> list[FusedFrame]:
         """Work on frames that wait, at most `frames_at_once`, in the order they came."""
@@ -189,6 +199,8 @@ class Perception:
                         self.classify.settings = changed
                     if changed.identity != self._settings.identity and engine is not None:
                         ended += engine.reset()  # objects get other names
+                        self.joining.reset()
+                        self.joining.on = changed.identity == "auto"
                     self._settings = changed
             return ended + [key for engine, change in changes for key in engine.take(change)]
 
@@ -199,15 +211,17 @@ class Perception:
         self.queue.clear()
         self.identity.reset()
         self._traps.reset()
+        self.joining.reset()
         return () if self.engine is None else self.engine.reset()
 
 
 class FuseStage:
     """The engine in the order of arrival. A frame that does not fit is counted and changes nothing."""
 
-    def __init__(self, engine: FusionEngine, tally: Tally) -> None:
+    def __init__(self, engine: FusionEngine, tally: Tally, joining: Joining | None = None) -> None:
         self.engine = engine
         self._tally = tally
+        self._joining = joining
 
     def __call__(self, frames: Sequence[ViewFrame]) -> list[FusedFrame]:
         """One FusedFrame for each frame that was fused or ended a warning; a late frame, of which nothing
@@ -215,13 +229,16 @@ class FuseStage:
         return [fused for fused in map(self._fuse, frames) if fused is not None]
 
     def _fuse(self, frame: ViewFrame) -> FusedFrame | None:
-        observation = Observation(frame.camera, frame.header.stamp, frame.ids, frame.views)
+        groups = {} if self._joining is None else self._joining.groups(frame)
+        observation = Observation(frame.camera, frame.header.stamp, frame.ids, frame.views, groups)
         try:
             result = self.engine.update(observation)
         except InputError:
             self._tally.drop(frame.camera, {"bad_views": 1})
             self._tally.add(frame.camera, "unused_frames")
             return None
+        if self._joining is not None:
+            self._joining.observe(frame, result)
         if result.dropped:
             self._tally.drop(frame.camera, result.dropped)
         if result.jumped:

@@ -12,7 +12,7 @@ out. The sums below are all that the likelihood ratio of "one object" to "two ob
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -39,7 +39,7 @@ MEASURES = 13
 
 @dataclass(frozen=True)
 class Sights:
-    """Boxes of cameras in a frame common to all of them.
+    """Boxes of cameras in a frame common to all of them: the columns of one array.
 
     Attributes:
         origin: of the camera.                                             [n, 3]
@@ -50,109 +50,114 @@ class Sights:
         size_noise: of `size`.                                             [n]
     """
 
-    origin: np.ndarray
-    ray: np.ndarray
-    right: np.ndarray
-    down: np.ndarray
-    size: np.ndarray
-    noise: np.ndarray
-    size_noise: np.ndarray
+    columns: np.ndarray  # [n, 16]
 
     def __len__(self) -> int:
-        return len(self.size)
+        return len(self.columns)
+
+    origin = property(lambda self: self.columns[:, 0:3])
+    ray = property(lambda self: self.columns[:, 3:6])
+    right = property(lambda self: self.columns[:, 6:9])
+    down = property(lambda self: self.columns[:, 9:12])
+    size = property(lambda self: self.columns[:, 12])
+    noise = property(lambda self: self.columns[:, 13:15])
+    size_noise = property(lambda self: self.columns[:, 15])
 
     def take(self, rows: np.ndarray) -> Sights:
-        return Sights(*(getattr(self, each.name)[rows] for each in fields(self)))
+        return Sights(self.columns[rows])
 
     @staticmethod
     def concatenate(parts: list[Sights]) -> Sights:
-        return Sights(*(np.concatenate([getattr(p, each.name) for p in parts]) for each in fields(Sights)))
+        return Sights(np.concatenate([part.columns for part in parts]))
 
     def towards(self, other: Sights, share: float) -> Sights:
-        """The same objects between two moments: 0 is this one, 1 the other; the noise is of the nearer."""
-        mixed = [(1 - share) * a + share * b for a, b in ((self.ray, other.ray), (self.size, other.size))]
-        near = self if share < 0.5 else other
-        ray = mixed[0] / np.linalg.norm(mixed[0], axis=1, keepdims=True)
-        noise = np.maximum(self.noise, other.noise), np.maximum(self.size_noise, other.size_noise)
-        return Sights(near.origin, ray, near.right, near.down, mixed[1], *noise)
+        """The same objects between two moments: 0 is this one, 1 the other; the noise is that of one box."""
+        mixed = (1 - share) * self.columns + share * other.columns
+        mixed[:, 3:6] = _unit(mixed[:, 3:6])
+        mixed[:, 13:] = np.maximum(self.columns[:, 13:], other.columns[:, 13:])
+        return Sights(mixed)
 
 
 def see(lens: Lens, pose: Pose, boxes: np.ndarray) -> Sights:
     """What boxes (cx, cy, w, h in pixels) show, from a camera with this pose; nan where it cannot tell."""
     n = len(boxes)
     centre, half = boxes[:, :2], boxes[:, 2:] / 2
-    across = np.zeros((n, 2)), np.zeros((n, 2))
-    across[0][:, 0], across[1][:, 1] = half[:, 0], half[:, 1]
-    edges = np.concatenate([centre - across[0], centre + across[0], centre - across[1], centre + across[1]])
-    left, right, top, bottom = lens.rays(edges).reshape(4, n, 3)
-    width, height = np.linalg.norm(right - left, axis=1), np.linalg.norm(bottom - top, axis=1)
-    ray = _unit(left + right + top + bottom)
-    low, high = centre - half, centre + half
-    cut = (low <= 1) | (high >= np.array([lens.width, lens.height]) - 1)  # [n, 2]
-    pixel = PIXEL / np.maximum(2 * half, 1e-6)
-    share = np.sqrt(pixel**2 + np.where(cut, CUT, SIDE) ** 2)
+    across, along = half * (1.0, 0.0), half * (0.0, 1.0)
+    edges = np.concatenate([centre - across, centre + across, centre - along, centre + along])
+    left, right, top, bottom = (lens.rays(edges) @ pose.rotation.T).reshape(4, n, 3)
+    wide, high = right - left, bottom - top
+    sides = np.sqrt(np.stack([_dot(wide, wide), _dot(high, high)], axis=1))  # angles.  [n, 2]
+    cut = (centre - half <= 1) | (centre + half >= np.array([lens.width, lens.height]) - 1)  # [n, 2]
+    pixel = PIXEL / np.maximum(boxes[:, 2:], 1e-6)
+    columns = np.empty((n, 16))
+    columns[:, 0:3] = pose.place
+    columns[:, 3:6] = _unit(left + right + top + bottom)
     with np.errstate(divide="ignore", invalid="ignore"):
-        size = np.log(width * height) / 2
-    return Sights(
-        np.broadcast_to(pose.place, (n, 3)),
-        ray @ pose.rotation.T,
-        _unit(right - left) @ pose.rotation.T,
-        _unit(bottom - top) @ pose.rotation.T,
-        size,
-        share * np.stack([width, height], axis=1),
-        np.where(cut.any(axis=1), SIZE_CUT, np.sqrt(SIZE**2 + (pixel**2).mean(axis=1))),
-    )
+        columns[:, 6:9], columns[:, 9:12] = wide / sides[:, :1], high / sides[:, 1:]
+        columns[:, 12] = np.log(sides[:, 0] * sides[:, 1]) / 2
+    columns[:, 13:15] = sides * np.sqrt(pixel**2 + np.where(cut, CUT, SIDE) ** 2)
+    columns[:, 15] = np.where(cut.any(axis=1), SIZE_CUT, np.sqrt(SIZE**2 + (pixel**2).mean(axis=1)))
+    return Sights(columns)
+
+
+def _dot(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    return np.einsum("...i,...i", first, second)
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore", divide="ignore"):
-        return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+        return vectors / np.sqrt(_dot(vectors, vectors))[..., None]
 
 
 def evidence(first: Sights, second: Sights) -> np.ndarray:
-    """What one moment adds to the sums of all pairs.  [first, second, MEASURES]"""
-    base = first.origin[:, None] - second.origin[None]  # [n, m, 3]
-    ray = first.ray[:, None]
-    along_ray = (base * ray).sum(-1)
-    aside = base - along_ray[..., None] * ray
-    offset = np.sqrt((aside**2).sum(-1))
+    """What one moment adds to the sums of all pairs.  [MEASURES, first, second]"""
+    ray = first.ray
+    base = first.origin[:, None] - second.origin  # [n, m, 3]
+    along_ray = np.einsum("nmi,ni->nm", base, ray)
+    aside = base - along_ray[..., None] * ray[:, None]
+    offset = np.sqrt(_dot(aside, aside))
     small = offset < 1e-6
-    axis = np.where(small[..., None], first.right[:, None], aside / np.where(small, 1.0, offset)[..., None])
-    normal = np.cross(np.broadcast_to(ray, axis.shape), axis)
-    other = second.ray[None]
-    x, y, z = first.ray @ second.ray.T, (axis * other).sum(-1), (normal * other).sum(-1)
-    angle = np.arctan2(y, x)
-    across = np.arcsin(np.clip(z, -1, 1))
+    if small.any():
+        aside[small] = first.right[np.nonzero(small)[0]]
+    axis = aside / np.where(small, 1.0, offset)[..., None]  # along the circle
+    # the second ray and the noise of boxes, along and across the circle
+    turned = np.cross(second.ray[None], ray[:, None])  # [n, m, 3]
+    x = ray @ second.ray.T
+    angle = np.arctan2(np.einsum("nmi,mi->nm", axis, second.ray), x)
+    across = np.arcsin(np.clip(_dot(axis, turned), -1, 1))
+    normal_first = np.stack([np.cross(first.right, ray), np.cross(first.down, ray)], axis=1)  # [n, 2, 3]
+    edges_first = np.stack([first.right, first.down], axis=1)
+    edges_second = np.stack([second.right, second.down], axis=1)
+    normal_second = np.cross(edges_second[None], ray[:, None, None])  # [n, m, 2, 3]
+    noise_first, noise_second = first.noise**2, second.noise**2
+    over_axis = np.einsum("nmk,nk->nm", np.einsum("nmi,nki->nmk", axis, edges_first) ** 2, noise_first)
+    over_axis += np.einsum("nmk,mk->nm", np.einsum("nmi,mki->nmk", axis, edges_second) ** 2, noise_second)
+    over_normal = np.einsum("nmk,nk->nm", np.einsum("nmi,nki->nmk", axis, normal_first) ** 2, noise_first)
+    over_normal += np.einsum("nmk,mk->nm", np.einsum("nmi,nmki->nmk", axis, normal_second) ** 2, noise_second)
 
     # where on the circle it would be at 1/range, and its slope there: linear in 1/h about what was seen
     tangent = np.tan(np.clip(angle, -1.5, 1.5))
     below = offset - along_ray * tangent
-    inverse = np.where(
-        below > 1e-9, tangent / np.where(below > 1e-9, below, 1.0), np.inf * np.sign(tangent + 1e-12)
-    )
+    ahead_of = below > 1e-9
+    inverse = np.where(ahead_of, tangent / np.where(ahead_of, below, 1.0), np.copysign(np.inf, tangent))
     inverse = np.clip(inverse, 1 / FARTHEST, 1 / NEAREST)
     ahead, over = 1 + along_ray * inverse, offset * inverse
     distance = ahead**2 + over**2
     slope = offset / distance
     along = angle - np.arctan2(over, ahead) + slope * inverse
     gain = np.exp(first.size)[:, None] * slope
-    size = first.size[:, None] - second.size[None] - np.log(distance) / 2
+    size = first.size[:, None] - second.size - np.log(distance) / 2
 
-    def variance(direction: np.ndarray) -> np.ndarray:
-        own = ((first.right[:, None] * direction).sum(-1) * first.noise[:, None, 0]) ** 2
-        own += ((first.down[:, None] * direction).sum(-1) * first.noise[:, None, 1]) ** 2
-        own += ((second.right[None] * direction).sum(-1) * second.noise[None, :, 0]) ** 2
-        return own + ((second.down[None] * direction).sum(-1) * second.noise[None, :, 1]) ** 2
-
-    noise = variance(normal), variance(axis) + (first.size_noise[:, None] * slope * inverse) ** 2
-    noise_size = first.size_noise[:, None] ** 2 + second.size_noise[None] ** 2 + (ASPECT * angle) ** 2
-    across = _bounded(across, noise[0], OTHER["across"])
+    over_axis += (first.size_noise[:, None] * slope * inverse) ** 2
+    noise_size = first.size_noise[:, None] ** 2 + second.size_noise**2 + (ASPECT * angle) ** 2
+    across = _bounded(across, over_normal, OTHER["across"])
     size = _bounded(size, noise_size, OTHER["size"])
-    a, b, c = 1 / noise[0], 1 / noise[1], 1 / noise_size
-    one = np.ones_like(a)
-    sums = [a, a * across, a * across**2, b, b * gain, b * gain**2, b * along, b * gain * along, b * along**2]
-    sums += [c, c * size, c * size**2, one]
-    return TEMPER * np.stack(sums, axis=-1)
+    a, b, c = TEMPER / over_normal, TEMPER / over_axis, TEMPER / noise_size
+    ae, bg, by, cs = a * across, b * gain, b * along, c * size
+    count = np.full_like(a, TEMPER)
+    return np.stack(
+        [a, ae, ae * across, b, bg, bg * gain, by, by * gain, by * along, c, cs, cs * size, count]
+    )
 
 
 def _bounded(value: np.ndarray, variance: np.ndarray, other: float) -> np.ndarray:
@@ -162,12 +167,12 @@ def _bounded(value: np.ndarray, variance: np.ndarray, other: float) -> np.ndarra
 
 
 def log_ratio(sums: np.ndarray) -> np.ndarray:
-    """ln of the likelihood of one object over that of two, given their sums.  [..., MEASURES] -> [...]
+    """ln of the likelihood of one object over that of two, given their sums.  [MEASURES, ...] -> [...]
 
     Both explain the values over time by offsets and a size; for one object these are small and usual. What
     varies more than boxes do is no one object's.
     """
-    a, ae, aee, b, bg, bgg, by, bgy, byy, c, cs, css, n = np.moveaxis(sums, -1, 0)
+    a, ae, aee, b, bg, bgg, by, bgy, byy, c, cs, css, n = sums
     result = np.zeros(a.shape)
     rest = np.zeros(a.shape)
     for sign, offsets, inverse in ((1, SAME, INVERSE_SIZE), (-1, OTHER, OTHER_INVERSE_SIZE)):

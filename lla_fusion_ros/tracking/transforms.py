@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from lla_fusion_ros.messages.geometry import Transform
 from lla_fusion_ros.types.errors import InputError
 
 SECOND = 1_000_000_000
@@ -19,10 +20,6 @@ KEPT = 10 * SECOND  # of the past of a moving frame
 MOST_KEPT = 2000  # transforms of a moving frame
 MOST_FRAMES = 2000
 DEEPEST = 100  # frames above one another
-# A fixed frame that moves by more than this, and a moving one that leaps by more, has jumped.
-SHIFT, TURN = 0.02, np.deg2rad(0.2)
-LEAP, SPIN = 2.0, np.deg2rad(10)  # between two transforms, and ...
-LEAP_SPEED, SPIN_SPEED = 100.0, np.deg2rad(720)  # per second
 
 
 @dataclass(frozen=True)
@@ -43,17 +40,6 @@ class Pose:
 HERE = Pose(np.eye(3), np.zeros(3))
 
 
-@dataclass(frozen=True)
-class Transform:
-    """One entry of a TFMessage; `turn` is the quaternion x, y, z, w."""
-
-    stamp: int
-    parent: str
-    child: str
-    place: tuple[float, float, float]
-    turn: tuple[float, float, float, float]
-
-
 @dataclass
 class _Frame:
     parent: str
@@ -67,22 +53,11 @@ class Transforms:
 
     Attributes:
         version: counts changes of what is fixed.
-        jumps: how often a frame jumped.
-        jumped: the last such frame and its stamp.
     """
 
     def __init__(self) -> None:
         self.version = 0
-        self.jumps = 0
-        self.jumped: tuple[str, int] | None = None
         self._frames: dict[str, _Frame] = {}
-
-    def clear_moving(self) -> None:
-        """Forget what moves, as when the clock jumps; what is fixed stays."""
-        for frame in self._frames.values():
-            if not frame.fixed:
-                frame.stamps.clear()
-                frame.moves.clear()
 
     def add(self, transforms: Iterable[Transform], fixed: bool) -> int:
         """Take a message in; how many of its transforms are refused (not finite, a frame above itself)."""
@@ -91,58 +66,34 @@ class Transforms:
     def _add(self, each: Transform, fixed: bool) -> bool:
         turn, place = np.array(each.turn), np.array(each.place)
         length = np.linalg.norm(turn)
-        child, parent = each.child.lstrip("/"), each.parent.lstrip("/")
+        child, parent = each.child.lstrip("/"), each.header.frame_id.lstrip("/")
         if not (np.isfinite(turn).all() and np.isfinite(place).all() and 0.5 < length < 2.0):
             return False
         if not child or not parent or child in self._above(parent):
             return False
-        known = self._frames.get(child)
-        if known is None or known.parent != parent or known.fixed != fixed:
-            if known is None and len(self._frames) >= MOST_FRAMES:
+        frame = self._frames.get(child)
+        if frame is None or frame.parent != parent or frame.fixed != fixed:
+            if frame is None and len(self._frames) >= MOST_FRAMES:
                 return False
-            if known is not None:
-                self._note_jump(child, each.stamp)
-            self._frames[child] = known = _Frame(parent, fixed)
+            self._frames[child] = frame = _Frame(parent, fixed)
             self.version += 1
-        self._put(known, child, 0 if fixed else each.stamp, turn / length, place, each.stamp)
-        return True
-
-    def _put(
-        self, frame: _Frame, name: str, stamp: int, turn: np.ndarray, place: np.ndarray, seen: int
-    ) -> None:
-        if frame.fixed:
+        turn = turn / length
+        if fixed:
             old = frame.moves.get(0)
-            if old is not None:
-                if _turned(old[0], turn) < 1e-9 and np.abs(old[1] - place).max() < 1e-9:
-                    return
-                if _turned(old[0], turn) > TURN or np.linalg.norm(old[1] - place) > SHIFT:
-                    self._note_jump(name, seen)
+            if old is None or np.abs(old[0] - turn).max() > 1e-9 or np.abs(old[1] - place).max() > 1e-9:
+                frame.moves[0] = turn, place
                 self.version += 1
-        elif stamp in frame.moves:
-            return
-        elif frame.stamps:
-            near = frame.stamps[min(bisect_left(frame.stamps, stamp), len(frame.stamps) - 1)]
-            old, seconds = frame.moves[near], max(abs(stamp - near) / SECOND, 1e-3)
-            leapt, spun = np.linalg.norm(old[1] - place), _turned(old[0], turn)
-            far = leapt > LEAP and leapt / seconds > LEAP_SPEED
-            if far or (spun > SPIN and spun / seconds > SPIN_SPEED):
-                self._note_jump(name, seen)
-                frame.stamps.clear()
-                frame.moves.clear()
+            return True
+        stamp = each.header.stamp
+        if frame.stamps and stamp < frame.stamps[-1] - KEPT:  # the clock jumped back
+            frame.stamps.clear()
+            frame.moves.clear()
+        if stamp not in frame.moves:
+            insort(frame.stamps, stamp)
         frame.moves[stamp] = turn, place
-        if frame.fixed:
-            return
-        insort(frame.stamps, stamp)
         while len(frame.stamps) > MOST_KEPT or frame.stamps[-1] - frame.stamps[0] > KEPT:
             del frame.moves[frame.stamps.pop(0)]
-
-    def _note_jump(self, name: str, stamp: int) -> None:
-        self.jumps += 1
-        self.jumped = name, stamp
-
-    def __contains__(self, frame: str) -> bool:
-        frame = frame.lstrip("/")
-        return frame in self._frames or any(each.parent == frame for each in self._frames.values())
+        return True
 
     def lookup(self, target: str, source: str, stamp: int) -> Pose:
         """The frame `source` seen from `target`."""
@@ -152,6 +103,11 @@ class Transforms:
         if common is None:
             raise InputError(f"no transform leads from '{source}' to '{target}'")
         return self._up(source, common, stamp).then(self._up(target, common, stamp).inverse())
+
+    def connected(self, target: str, source: str) -> bool:
+        """Whether transforms lead from one frame to the other, at some time."""
+        above = self._above(target.lstrip("/"))
+        return any(name in above for name in self._above(source.lstrip("/")))
 
     def fixed(self, target: str, source: str) -> bool:
         """Whether nothing between two frames moves."""
@@ -213,8 +169,3 @@ def rotation_of(turn: np.ndarray) -> np.ndarray:
             [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
         ]
     )
-
-
-def _turned(first: np.ndarray, second: np.ndarray) -> float:
-    """The angle between two quaternions."""
-    return float(2 * np.arccos(min(1.0, abs(float(first @ second)))))

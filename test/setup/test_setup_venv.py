@@ -136,7 +136,7 @@ def test_only_steps_from_the_first_changed_input_on_are_repeated(script, project
         monkeypatch.setattr(script, name, project / path)
     script.set_up()
     detectors = ["yolo_msgs", "tier4_perception_msgs"]
-    assert done == ["venv", "packages", "vision_msgs", *detectors, "check"]
+    assert done == ["venv", "packages", "vision_msgs", "tf2_msgs", *detectors, "check"]
     done.clear()
     script.set_up()
     assert not done, "a second run has nothing to do"
@@ -146,11 +146,11 @@ def test_only_steps_from_the_first_changed_input_on_are_repeated(script, project
     done.clear()
     (project / "interfaces/vision_msgs/msg/Point2D.msg").write_text("float64 x\n")
     script.set_up()
-    assert done == ["vision_msgs", *detectors, "check"]
+    assert done == ["vision_msgs", "tf2_msgs", *detectors, "check"]
     done.clear()
     (project / "tools/setup_ros_wheels.txt").write_text("ros-jazzy-rclpy\n")
     script.set_up()
-    assert done == ["packages", "vision_msgs", *detectors, "check"]
+    assert done == ["packages", "vision_msgs", "tf2_msgs", *detectors, "check"]
 
 
 def test_cmake_files_of_the_wheels_are_pointed_to_this_environment(script, project):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -14,9 +14,11 @@ from lla_fusion_ros.bags.writer import BagWriter, check_removable
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.detections import write_detections
+from lla_fusion_ros.messages.geometry import write_camera_info, write_transforms
 from lla_fusion_ros.messages.images import write_compressed_image, write_image
 from lla_fusion_ros.report.truth import Truth, TruthSpan, write_truth
 from lla_fusion_ros.signworld.drive import CameraFrame
+from lla_fusion_ros.signworld.geometry import Rig, optical_frame
 from lla_fusion_ros.types.errors import BagError
 
 Encoding = Literal["png", "jpeg", "raw"]
@@ -73,11 +75,13 @@ def make_bag(
     encoding: Encoding = "png",
     overwrite: bool = False,
     with_ids: bool = True,
+    rig: Rig | None = None,
 ) -> MadeBag:
     """Write `folder` (a bag) and `folder.truth.json`; after Ctrl-C both hold what was made so far.
 
     Args:
         with_ids: whether the boxes in the bag have their ids, as those of a tracker.
+        rig: where the cameras are, written as camera_info and transforms.
     """
     check_place(folder, overwrite)
     truth_path = truth_beside(folder)
@@ -88,6 +92,8 @@ def make_bag(
     with BagWriter(folder, about={"data_set": data_set}, overwrite=overwrite) as writer:
         try:
             for frame in frames:
+                if rig is not None:
+                    _write_geometry(writer, rig, frame, is_first=not count)
                 _write_frame(writer, frame, encoding, with_ids)
                 _extend(spans, frame)
                 cameras[frame.camera] = None
@@ -119,7 +125,7 @@ def check_place(folder: Path, overwrite: bool) -> None:
 
 
 def _write_frame(writer: BagWriter, frame: SceneFrame, encoding: Encoding, with_ids: bool) -> None:
-    header = Header(frame.stamp, f"{frame.camera}_optical_frame")
+    header = Header(frame.stamp, optical_frame(frame.camera))
     bgr = cv2.cvtColor(frame.image, cv2.COLOR_RGB2BGR)
     if encoding == "raw":
         topic, kind = contract.image_topic(frame.camera), contract.IMAGE
@@ -137,6 +143,19 @@ def _write_frame(writer: BagWriter, frame: SceneFrame, encoding: Encoding, with_
     writer.add(detections, contract.DETECTIONS)
     ids = frame.ids if with_ids else ("",) * len(frame.ids)
     writer.write(detections, frame.stamp, write_detections(header, ids, boxes))
+
+
+def _write_geometry(writer: BagWriter, rig: Rig, frame: SceneFrame, is_first: bool) -> None:
+    if is_first:
+        writer.add(contract.STATIC_TRANSFORMS, contract.TRANSFORMS_TYPE, latched=True)
+        writer.write(contract.STATIC_TRANSFORMS, frame.stamp, write_transforms(rig.mounts))
+    writer.add(contract.TRANSFORMS, contract.TRANSFORMS_TYPE)
+    writer.write(contract.TRANSFORMS, frame.stamp, write_transforms([rig.vehicle(frame.stamp)]))
+    info = rig.infos[frame.camera]
+    topic = "/" + contract.camera_info_topic(frame.camera)
+    writer.add(topic, contract.CAMERA_INFO)
+    stamped = replace(info, header=replace(info.header, stamp=frame.stamp))
+    writer.write(topic, frame.stamp, write_camera_info(stamped))
 
 
 def _extend(spans: dict[str, list[TruthSpan]], frame: SceneFrame) -> None:

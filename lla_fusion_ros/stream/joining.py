@@ -1,0 +1,154 @@
+"""Objects over several cameras: geometry and the boxes of all cameras in, which tracks are one object out."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from statistics import median
+
+from lla_fusion_ros.engine.engine import FrameResult
+from lla_fusion_ros.messages.cdr import Raw
+from lla_fusion_ros.messages.contract import STATIC_TRANSFORMS
+from lla_fusion_ros.messages.geometry import parse_camera_info, parse_transforms
+from lla_fusion_ros.stream.frames import ViewFrame
+from lla_fusion_ros.tracking.association import Association, Groups
+from lla_fusion_ros.tracking.geometry import Geometry
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.tally import Tally
+
+CLOCKS_APART = 0.2  # seconds between the delays of two cameras
+FEW = 8  # tracks that fit no other camera's before the user is asked to look
+LONGEST = 20  # frames over which delays are measured
+
+
+class Joining:
+    """What `auto` identity adds for cameras that know where they are; others stay apart.
+
+    Attributes:
+        on: whether tracks of several cameras may be joined; `identity` decides.
+        rectified: cameras whose images are rectified already.
+    """
+
+    def __init__(self, cameras: Sequence[str], on: bool, tally: Tally) -> None:
+        self.on = on
+        self.rectified: set[str] = set()
+        self.geometry = Geometry(cameras)
+        self.association = Association(cameras, self.geometry.see)
+        self._cameras = tuple(cameras)
+        self._tally = tally
+        self._jumps = 0
+        self._objects: dict[str, str] = {}  # track -> object, of tracks that are joined
+        self._delays: dict[str, deque[float]] = {camera: deque(maxlen=LONGEST) for camera in cameras}
+        self._ended: dict[str, Counter[bool]] = {camera: Counter() for camera in cameras}
+        self._alone: dict[str, int] = {}  # moments of tracks
+
+    def reset(self) -> None:
+        """Forget all tracks; the geometry stays."""
+        self.association.reset()
+        self._objects.clear()
+        self._alone.clear()
+
+    def offer_info(self, camera: str, data: Raw) -> None:
+        """The bytes of a CameraInfo."""
+        try:
+            self.geometry.take_info(camera, parse_camera_info(data), camera in self.rectified)
+        except InputError:
+            self._tally.drop(camera, {"bad_message": 1})
+
+    def offer_transforms(self, topic: str, data: Raw) -> None:
+        """The bytes of a message of /tf or /tf_static."""
+        try:
+            refused = self.geometry.take_transforms(parse_transforms(data), topic == STATIC_TRANSFORMS)
+        except InputError:
+            refused = 1
+        if refused:
+            self._tally.drop("", {"bad_transform": refused})
+
+    @property
+    def working(self) -> bool:
+        """Whether there is anything to join."""
+        return self.on and len(self._cameras) > 1 and self.geometry.known
+
+    def groups(self, frame: ViewFrame) -> Groups:
+        """The members of the tracks of a frame that are one object with others."""
+        if not self.working:
+            return {}
+        if self.geometry.jumps != self._jumps:
+            self._jumps = self.geometry.jumps
+            self.association.part()
+        found = self.association.groups(frame.header.stamp)
+        own: dict[str, tuple[str, ...]] = {}
+        for name in frame.ids:
+            members = found.get(name, ())
+            if members and members not in own.values():  # an object is in a frame once
+                own[name] = members
+        return own
+
+    def observe(self, frame: ViewFrame, result: FrameResult) -> None:
+        """What became of the frame; ids that are global need no joining."""
+        if result.jumped:
+            self.reset()
+        if not self.working:
+            return
+        self._delays[frame.camera].append((frame.completed - frame.header.stamp) / 1e9)
+        self._end(result.removed)
+        places = [
+            (place, row)
+            for place, row in enumerate(result.kept.tolist())
+            if frame.ids[row] != frame.track_ids[row]
+        ]
+        rows = [row for _, row in places]
+        names = [frame.ids[row] for row in rows]
+        own = result.own[[place for place, _ in places]]
+        self.association.observe(
+            frame.camera, frame.header.stamp, names, frame.bbox[rows][:, [0, 1, 3, 4]], own
+        )
+        for name in names:
+            self._alone[name] = self._alone.get(name, 0) + 1
+        for place, row in enumerate(result.kept.tolist()):
+            if len(result.members[place]) > 1:
+                self._objects[frame.ids[row]] = result.ids[place]
+
+    def _end(self, removed: Sequence[str]) -> None:
+        self.association.forget(removed)
+        for name in removed:
+            joined = self._objects.pop(name, "") != ""
+            camera = next((each for each in self._cameras if name.startswith(each)), "")
+            if self._alone.pop(name, 0) >= 10 and camera:
+                self._ended[camera][joined] += 1
+
+    def status(self, camera: str) -> str:
+        """What joins a camera's objects with the other cameras', or why nothing does."""
+        if len(self._cameras) < 2:
+            return "one camera"
+        if not self.on:
+            return "not used: `identity` says who is who"
+        if not self.geometry.known:
+            return "cameras stay apart: no camera_info has come"
+        reason = self.geometry.reasons.get(camera, "")
+        if self.geometry.lens(camera) is None and not reason:
+            reason = f"no camera_info of {camera} has come"
+        if reason:
+            return f"stays apart: {reason}"
+        joined, alone = self._ended[camera][True], self._ended[camera][False]
+        text = f"joined with other cameras: {joined} of {joined + alone} tracks"
+        others = [median(own) for name, own in self._delays.items() if name != camera and own]
+        delays = self._delays[camera]
+        if delays and others and abs(median(delays) - median(others)) > CLOCKS_APART:
+            apart = median(others) - median(delays)
+            text += (
+                f"; its stamps are {apart:+.2f} s from the others' when frames arrive: is its clock right?"
+            )
+        elif joined == 0 and alone >= FEW:
+            text += "; none fits: check its camera_info, transforms and clock, unless it looks elsewhere"
+        return text
+
+    @property
+    def counts(self) -> dict[str, str]:
+        """For /diagnostics."""
+        own = self.association
+        return {
+            "joins": str(own.joins),
+            "splits": str(own.splits),
+            "transform jumps": str(self.geometry.jumps),
+        }
