@@ -27,7 +27,7 @@ setup(
     version=VERSION,
     description="Calibrated class distributions for tracked objects, over all cameras and all frames",
     maintainer="lla_fusion_ros maintainers",
-    maintainer_email="maintainers@example.org",
+    maintainer_email="maintainers@lla-fusion.invalid",
     license="Apache-2.0",
     python_requires=">=3.10",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),

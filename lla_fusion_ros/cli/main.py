@@ -46,7 +46,17 @@ ROS_MODULES = {
     "std_msgs",
 }
 # What a vehicle does without: the extras of setup.py, and what comes with rosbags.
-EXTRA_MODULES = {"backports", "compression", "lz4", "matplotlib", "onnx", "onnxruntime", "rich", "rosbags"}
+EXTRA_MODULES = {
+    "backports",
+    "compression",
+    "lz4",
+    "matplotlib",
+    "onnx",
+    "onnxruntime",
+    "rich",
+    "rosbags",
+    "torch",
+}
 
 
 class Verb(NamedTuple):
