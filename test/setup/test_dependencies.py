@@ -18,6 +18,7 @@ PYPI_NAME = {"cv2": "opencv-python-headless", "yaml": "PyYAML"}
 LAB = {"matplotlib", "rich", "torch"}
 EXTRAS = {
     "bags": {"rich", "rosbags"},
+    "fleet": {"dask", "distributed", "pyarrow", "rich", "rosbags"},
     "import": {"onnx", "onnxruntime", *LAB},
     "lab": LAB,
     "onnx": {"onnxruntime"},
