@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.drive import six_camera_bag
+from bench.fleet import measure_fleet
 from bench.fusion import measure_fusion
 from bench.live import measure_live
 from bench.machine import machine
@@ -33,6 +34,7 @@ from lla_fusion_ros.types.errors import LlaFusionError
 SECTIONS = {
     "fusion": "engine with the default fuser and warnings, against the float32 forward pass (CPU time)",
     "replay": "replay of six cameras, against a bare loop of decode, crop, forward, arg max (wall time)",
+    "fleet": "replay of many bags of two cameras on one worker and on two; core-hours and bytes for an hour",
     "live": "the perception node with six cameras over DDS, against a plain arg-max node",
     "memory": "peak memory of a replay with all outputs, by the length of the bag",
 }
@@ -44,6 +46,8 @@ def records(section: str, road: Path, demo: Path, quick: bool) -> Iterator[dict[
         return measure_fusion(load_bundle(road), 5 if quick else 15)
     if section == "memory":
         return measure_memory(demo, 8.0 if quick else 60.0, 4.0)
+    if section == "fleet":
+        return measure_fleet(load_bundle(demo), 20 if quick else 200)
     bag = six_camera_bag(1.0 if quick else 4.0)
     if section == "replay":
         return measure_replay(bag, load_bundle(demo), 2 if quick else 5)

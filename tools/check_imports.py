@@ -20,7 +20,12 @@ ORDER = (
     "demo", "cli",
 )  # fmt: skip
 ROS = {"ament_index_python", "cv_bridge", "launch", "launch_ros", "rclpy"}
-ONLY_IN = {"matplotlib": ("lab", "demo", "cli"), "rich": ("demo", "cli"), "rosbags": ("bags",)}
+ONLY_IN = {
+    **dict.fromkeys(("dask", "distributed", "pyarrow"), ("fleet",)),
+    "matplotlib": ("lab", "demo", "cli"),
+    "rich": ("demo", "cli"),
+    "rosbags": ("bags",),
+}
 
 
 def faults(package: Path) -> list[str]:

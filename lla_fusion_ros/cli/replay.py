@@ -16,6 +16,7 @@ from lla_fusion_ros.cli.options import (
     wiring_from,
     write_json,
 )
+from lla_fusion_ros.cli.replay_fleet import add_fleet_arguments, default_out, is_fleet, run_fleet_replay
 from lla_fusion_ros.cli.words import check_folder, printable
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import ENGINES, PRECISIONS
@@ -27,21 +28,28 @@ if TYPE_CHECKING:
 LARGEST_OFFSET = 10.0  # seconds, as for the nodes
 NAME = "replay"
 EXTRA = "bags"
-HELP = "fuse a bag offline, as fast as the machine can: bag in, bag, table and report out"
+HELP = "fuse one bag or thousands offline, as fast as the machine can: bag in, bag, table and report out"
 EXAMPLE = """\
 lla-fusion replay drive/ --bundle models/signworld.safetensors
 lla-fusion replay drive/ --truth drive.truth.json --compare all
 lla-fusion replay drive_fused/fused --fuser pool --set idle_timeout=2  # recorded views: no network needed
-lla-fusion replay street.mcap --camera front=/cam/image_raw,/yolo/tracking"""
+lla-fusion replay street.mcap --camera front=/cam/image_raw,/yolo/tracking
+lla-fusion replay recordings/ --out fleet --truth recordings/ --export-hard 200 to_label/  # many bags"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "bag", type=Path, help="bag folder, .mcap or .db3 file; compressed, split, cut off: all fine"
+        "bag",
+        nargs="+",
+        metavar="BAG",
+        help="bag folder, .mcap or .db3 file; compressed, split, cut off: all fine. Or many: several, "
+        "folders of bags, globs, or a .txt file with a path per line",
     )
     parser.add_argument("--bundle", type=Path, help="model file, or the name of one that ships (signworld)")
     parser.add_argument(
-        "--out", type=Path, help="folder for the results (default: BAG_fused, beside the bag)"
+        "--out",
+        type=Path,
+        help="folder for the results (default: BAG_fused, beside the bag; of several, fleet_fused here)",
     )
     parser.add_argument(
         "--camera",
@@ -88,6 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--no-{part}", action="store_true", help=f"do not write {meaning}")
     parser.add_argument("--overwrite", action="store_true", help="replace earlier results in --out")
     add_json_option(parser)
+    add_fleet_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -121,7 +130,9 @@ def run(args: argparse.Namespace) -> int:
         tracks=args.json is not None,
         unknown_classes=args.unknown_classes,
     )
-    folder = args.out or _beside(args.bag)
+    many = is_fleet(args)
+    bag = Path(args.bag[0])
+    folder = args.out or (default_out(args.bag, _beside) if many else _beside(bag))
     check_folder("--out", folder)
     if (
         args.device != "auto" and bundle.for_torch
@@ -129,12 +140,14 @@ def run(args: argparse.Namespace) -> int:
         from lla_fusion_ros.networks.torch_engine import choose_device
 
         choose_device(args.device)
+    if many:
+        return run_fleet_replay(args, bundle, options, wanted, folder)
     with BagProgress("fusing") as progress:
-        outcome = replay_to_folder(args.bag, bundle, folder, options, wanted, progress.report)
+        outcome = replay_to_folder(bag, bundle, folder, options, wanted, progress.report)
     if args.json != STDOUT:
         _print(outcome)
     if args.json is not None:
-        write_json(_as_dict(args.bag, bundle, outcome), args.json)
+        write_json(_as_dict(bag, bundle, outcome), args.json)
     return 130 if outcome.result.interrupted else 0
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lla_fusion_ros.bags.describe import why_nothing_can_be_fused
 from lla_fusion_ros.bags.reader import Bag
@@ -22,6 +23,9 @@ from lla_fusion_ros.report.scoring import ReplayScores, ScoreSink
 from lla_fusion_ros.report.tracks import TimelineSink, TrackTable
 from lla_fusion_ros.report.truth import read_truth
 from lla_fusion_ros.types.errors import BagError, LlaFusionError
+
+if TYPE_CHECKING:
+    from lla_fusion_ros.networks.classifier import Classifier
 
 FUSED_BAG, TABLE, REPORT, SCORES = "fused", "fused.csv", "report.html", "scores.json"
 
@@ -231,8 +235,15 @@ def replay_to_folder(
     options: ReplayOptions,
     wanted: Wanted,
     progress: Callable[[Bag, int, int], None] | None = None,
+    sinks: Sequence[Sink] = (),
+    networks: Callable[[], Classifier] | None = None,
 ) -> Outcome:
-    """Fuse a bag into a folder; everything is complete even when the user interrupts."""
+    """Fuse a bag into a folder; everything is complete even when the user interrupts.
+
+    Args:
+        sinks: further ones that take every fused frame.
+        networks: see `replay`.
+    """
     with Bag(path) as bag:
         named = list(wanted.cameras)
         wiring = name_cameras(bag.summary, named) if named else find_cameras(bag.summary)
@@ -241,7 +252,7 @@ def replay_to_folder(
             raise BagError(f"the bag cannot be fused: {reason}")
         heard = None if progress is None else _with_bag(progress, bag)
         with OutputFolder(folder, bundle, options, wanted, path) as outputs:
-            result = replay(bag, wiring, bundle, options, outputs.sinks, heard)
+            result = replay(bag, wiring, bundle, options, [*outputs.sinks, *sinks], heard, networks)
             tracked = [name for name, chosen in result.chosen.items() if chosen.ids == "built-in tracker"]
             if tracked and wanted.truth is not None:
                 names = ", ".join(tracked)

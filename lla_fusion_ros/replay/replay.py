@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import CameraTopics, ViewTopics, Wiring
@@ -21,6 +21,9 @@ from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.errors import BagError
 from lla_fusion_ros.types.settings import FusionSettings
+
+if TYPE_CHECKING:
+    from lla_fusion_ros.networks.classifier import Classifier
 
 Input = Literal["auto", "images", "views"]
 Item = TypeVar("Item")
@@ -57,7 +60,7 @@ class ReplayResult:
         frames, views: how many were fused.
         seconds: wall time of the run, without loading the model.
         recorded: seconds of recording that were fused.
-        counts: the counters of all cameras; those that begin with `dropped_` are losses.
+        counts, by_camera: the counters of all cameras, and of each; `dropped_…` are losses.
         hints: by camera, why messages found no partner, where some were lost to that, and what would be
             fused wrongly.
         used: "images" or "views".
@@ -70,6 +73,7 @@ class ReplayResult:
     seconds: float
     recorded: float
     counts: Counter[str]
+    by_camera: dict[str, Counter[str]]
     hints: dict[str, str]
     used: str
     cameras: tuple[str, ...]
@@ -115,15 +119,20 @@ def replay(
     options: ReplayOptions,
     sinks: Sequence[Sink],
     progress: Callable[[int, int], None] | None = None,
+    networks: Callable[[], Classifier] | None = None,
 ) -> ReplayResult:
-    """Fuse a bag; `progress` hears the recorder's time and the number of views since the last call."""
+    """Fuse a bag; `progress` hears the recorder's time and the number of views since the last call.
+
+    Args:
+        networks: gives those that were loaded for an earlier bag; the replay then keeps to one core.
+    """
     cameras = choose_input(wiring, options)
     how = options.stream, options.fusion, options.device, options.precision, options.wiring
-    perception = make_perception(bundle, cameras, *how, options.engine)
+    perception = make_perception(bundle, cameras, *how, options.engine, networks)
     start = bag.summary.start + int(options.start * 1e9) if options.start else 0
     source = bag_views(bag, cameras, perception, bundle, start)
     used = "views" if isinstance(cameras[0], ViewTopics) else "images"
-    return fuse_frames(source, perception, sinks, used, progress)
+    return fuse_frames(source, perception, sinks, used, progress, one_core=networks is not None)
 
 
 def fuse_frames(
@@ -132,15 +141,19 @@ def fuse_frames(
     sinks: Sequence[Sink],
     used: str,
     progress: Callable[[int, int], None] | None = None,
+    one_core: bool = False,
 ) -> ReplayResult:
-    """Fuse frames in order and hand every fused one to the sinks; the source works ahead in a thread."""
+    """Fuse frames in order and hand every fused one to the sinks.
+
+    Unless it keeps to one core, the source works ahead in a thread.
+    """
     first: int | None = None
     last = 0
     frames = views = 0
     interrupted = False
     began = time.monotonic()
     try:
-        with closing(ahead(source)) as batches:
+        with closing((batch for batch in source) if one_core else ahead(source)) as batches:
             for batch in batches:
                 done = 0
                 for fused in perception.fuse(batch):
@@ -162,6 +175,7 @@ def fuse_frames(
         seconds=time.monotonic() - began,
         recorded=(last - first) / 1e9 if first is not None else 0.0,
         counts=perception.tally.total(),
+        by_camera={camera: perception.tally.of(camera) for camera in perception.cameras},
         hints=_hints(perception),
         used=used,
         cameras=perception.cameras,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import CameraTopics, ViewTopics
@@ -17,6 +18,9 @@ from lla_fusion_ros.stream.received import ViewQueue
 from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.errors import BagError
 from lla_fusion_ros.types.settings import FusionSettings
+
+if TYPE_CHECKING:
+    from lla_fusion_ros.networks.classifier import Classifier
 
 # Offline nothing is in a hurry, so nothing may be dropped for want of room.
 _ROOM = 1000
@@ -32,17 +36,16 @@ def make_perception(
     precision: str = "auto",
     wiring: Mapping[str, CameraWiring] | None = None,
     engine: str = "auto",
+    networks: Callable[[], Classifier] | None = None,
 ) -> Perception:
     """For these cameras of a bag; the networks are loaded only where images have to be classified."""
     names = [camera.name for camera in cameras]
     stream = replace(stream, queue_depth=_ROOM)
     if isinstance(cameras[0], ViewTopics):
         return Perception(bundle, None, names, stream, fusion)
-    from lla_fusion_ros.networks.classifier import Classifier
-
-    classifier = Classifier(bundle, device, precision, engine=engine, threads=1)
-    classifier.warm_up()
-    workers = len(os.sched_getaffinity(0)) if classifier.on_cpu else 1
+    classifier = load_networks(bundle, device, precision, engine) if networks is None else networks()
+    own_core = networks is not None or not classifier.on_cpu
+    workers = 1 if own_core else len(os.sched_getaffinity(0))
     own = {
         camera.name: replace((wiring or {}).get(camera.name, CameraWiring()), detections_type=camera.type)
         for camera in cameras
@@ -52,6 +55,15 @@ def make_perception(
     images = {camera.name: camera.image for camera in cameras if isinstance(camera, CameraTopics)}
     perception.joining.rectified = {name for name, topic in images.items() if is_rectified(topic)}
     return perception
+
+
+def load_networks(bundle: Bundle, device: str, precision: str, engine: str) -> Classifier:
+    """Ready to run, each call on one thread."""
+    from lla_fusion_ros.networks.classifier import Classifier
+
+    classifier = Classifier(bundle, device, precision, engine=engine, threads=1)
+    classifier.warm_up()
+    return classifier
 
 
 def bag_views(

@@ -6,23 +6,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from importlib import resources
 from pathlib import Path
 
-import numpy as np
-
-from lla_fusion_ros import __version__
-from lla_fusion_ros.report import svg, track_chart
+from lla_fusion_ros.report import html, svg, track_chart
 from lla_fusion_ros.report.score_charts import anchor, overview_svg, reliability_svg
 from lla_fusion_ros.report.scoring import SINGLE_FRAME, ReplayScores
 from lla_fusion_ros.report.tracks import Timeline, TimelineSink
 
 MOST_CARDS = 60
-_HATCH = (
-    '<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs><pattern id="outside" '
-    'width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-    '<line class="hatch" x1="0" y1="0" x2="0" y2="6"/></pattern></defs></svg>'
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +39,7 @@ class ReportInput:
 
 
 def write_report(report: ReportInput, path: Path) -> None:
-    """Write the page; a half-written one never lies at its place."""
-    page = report_html(report)
-    part = path.with_suffix(".part")
-    try:
-        part.write_text(page, encoding="utf8", errors="backslashreplace")  # ids may be any bytes
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    html.write_page(report_html(report), path)
 
 
 def report_html(report: ReportInput) -> str:
@@ -64,9 +48,9 @@ def report_html(report: ReportInput) -> str:
     cards = sorted(tracks[:MOST_CARDS], key=lambda track: (track.points[0].stamp, track.id))
     first, last = report.timelines.first or 0, report.timelines.last
     body = [
-        f"<h1>{escape(report.title)}</h1><p class='soft'>{escape(report.subtitle)}</p>",
+        html.heading(report.title, report.subtitle),
         _tiles(report),
-        "".join(f"<p class='note'>{escape(note)}</p>" for note in report.notes),
+        html.notes(report.notes),
         _scores(report) if report.scores is not None else "",
     ]
     if cards:
@@ -79,16 +63,9 @@ def report_html(report: ReportInput) -> str:
     left_out = len(tracks) - len(cards) + report.timelines.forgotten
     if left_out:
         body.append(f"<p class='soft'>{left_out} further tracks, without warnings, are not shown.</p>")
-    body.append(_table("Settings", report.settings) + _table("Model file", report.bundle))
-    body.append(f"<p class='soft'>Made by lla_fusion_ros {__version__}.</p>")
-    return (
-        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width,initial-scale=1'>"
-        "<link rel='icon' href='data:,'>"
-        f"<title>{escape(report.title)}</title><style>{_asset('style.css')}</style></head><body>{_HATCH}<main>{''.join(body)}"
-        f"</main><script type='application/json' id='class-names'>{_json(list(report.class_names))}</script>"
-        f"<script>{_asset('script.js')}</script></body></html>"
-    )
+    body.append(html.folded("Settings", report.settings) + html.folded("Model file", report.bundle))
+    names = f"<script type='application/json' id='class-names'>{_json(list(report.class_names))}</script>"
+    return html.document(report.title, body, f"{names}<script>{html.asset('script.js')}</script>")
 
 
 def _tiles(report: ReportInput) -> str:
@@ -110,14 +87,7 @@ def _tiles(report: ReportInput) -> str:
             tiles.append(("", "none", "unknown objects or switches in the truth"))
         tiles.append(("", f"{warnings.false_alarms} of {warnings.inside}", "false alarms, in tracks"))
     tiles += [("", value, label) for label, value in report.facts.items()]
-    return (
-        "<div class='cards'>"
-        + "".join(
-            f"<div class='tile {css}'><b>{escape(value)}</b><span>{escape(label)}</span></div>"
-            for css, value, label in tiles
-        )
-        + "</div>"
-    )
+    return html.tiles(tiles)
 
 
 def _against_single(gain: float) -> tuple[str, str]:
@@ -178,7 +148,7 @@ def _how_to_read(report: ReportInput) -> str:
 def _tools(cards: Sequence[Timeline]) -> str:
     reasons = sorted({reason for track in cards for reason in track.reasons})
     options = "".join(
-        f"<option value='{escape(reason)}'>{escape(_words(reason))}</option>" for reason in reasons
+        f"<option value='{escape(reason)}'>{escape(html.words(reason))}</option>" for reason in reasons
     )
     return (
         "<div class='tools'><input id='find' type='search' placeholder='track or class' aria-label='find'>"
@@ -194,7 +164,7 @@ def _card(track: Timeline, first: int, report: ReportInput) -> str:
     names = report.class_names
     badges = "".join(
         f"<span class='badge {'' if reason in ('camera_disagreement', 'cannot_tell') else 'error'}'>"
-        f"{escape(_words(reason))}</span>"
+        f"{escape(html.words(reason))}</span>"
         for reason in track.reasons
     )
     words = [track.id, names[top]]
@@ -237,40 +207,11 @@ def _readings(points: Sequence, first: int) -> list[list[object]]:
     rows: list[list[object]] = []
     for point in points:
         top = int(point.pmf.argmax())
-        why = ", ".join(_words(reason) for reason in point.reasons)
+        why = ", ".join(html.words(reason) for reason in point.reasons)
         single = point.camera, point.single, round(point.single_p, 3)
         fused = top, round(float(point.pmf[top]), 3), round(point.entropy, 3)
         rows.append([round((point.stamp - first) / 1e9, 3), *single, *fused, why])
     return rows
-
-
-def _table(title: str, rows: Mapping[str, object]) -> str:
-    if not rows:
-        return ""
-    cells = "".join(
-        f"<tr><td>{escape(str(key))}</td><td class='text'>{escape(_plain(value))}</td></tr>"
-        for key, value in rows.items()
-    )
-    head = f"<details><summary>{escape(title)}</summary>"
-    return f"{head}<div class='scroll'><table>{cells}</table></div></details>"
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, dict):
-        return ", ".join(f"{key}: {_plain(part)}" for key, part in value.items())
-    if isinstance(value, list | tuple | np.ndarray):
-        return ", ".join(_plain(part) for part in value)
-    return str(value)
-
-
-def _words(reason: str) -> str:
-    return reason.replace("_", " ")
-
-
-def _asset(name: str) -> str:
-    return resources.files("lla_fusion_ros.report").joinpath(name).read_text(encoding="utf8")
 
 
 def _json(value: object) -> str:

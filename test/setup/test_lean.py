@@ -11,7 +11,7 @@ from support.processes import child_environment
 
 ROS = ("ament_index_python", "builtin_interfaces", "cv_bridge", "diagnostic_msgs", "launch", "launch_ros",
        "rclpy", "rosgraph_msgs", "rosidl_runtime_py", "sensor_msgs", "std_srvs", "vision_msgs")  # fmt: skip
-EXTRAS = ("backports", "lz4", "matplotlib", "rich", "rosbags")
+EXTRAS = ("backports", "dask", "distributed", "lz4", "matplotlib", "pyarrow", "rich", "rosbags")
 NODES = tuple(f"lla_fusion_ros.ros.{name}" for name in ("class_fusion", "crop_classifier", "perception"))
 
 IMPORT = """
@@ -56,6 +56,8 @@ def test_what_is_hidden_is_not_found():
     [
         ("rosbags", ["info", "drive.mcap"], "bags"),
         ("rosbags", ["replay", "drive"], "bags"),
+        ("distributed", ["replay", "drive", "other"], "fleet"),
+        ("pyarrow", ["compare", "one", "other"], "fleet"),
         ("rich", ["make-bag", "--drive", "--out", "drive"], "bags"),
         ("rich", ["train", "--dataset", "signworld", "--out", "x.safetensors"], "lab"),
         ("matplotlib", ["evaluate", "signworld", "--dataset", "signworld", "--plots", "figures"], "lab"),

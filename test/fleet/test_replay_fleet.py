@@ -1,0 +1,192 @@
+"""`lla-fusion replay` of many bags, on real Dask workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from distributed import Client
+from fleet.conftest import BAGS, SETTINGS, command, copy_of, words
+
+from lla_fusion_ros.cli.main import main
+from lla_fusion_ros.fleet.folder import read_records
+from support.processes import child_environment
+from support.waiting import wait_for
+
+SUMMARY = ("summary.json", "summary.html", "bags.parquet", "fleet.json")
+
+
+def same(fleet: Path, other: Path) -> bool:
+    """Byte for byte: the summary, and of every bag all but the times."""
+    names = [f"bags/{path.name}/{file}" for path in (other / "bags").iterdir()
+             for file in ("frames.parquet", "objects.parquet", "fused.csv", "scores.json")]  # fmt: skip
+    assert sorted(os.listdir(fleet / "bags")) == sorted(os.listdir(other / "bags"))
+    return all((fleet / name).read_bytes() == (other / name).read_bytes() for name in (*SUMMARY, *names))
+
+
+def done_bags(out: Path) -> int:
+    return len(list(out.glob("bags/*/bag.json")))
+
+
+def test_a_bag_of_a_fleet_gets_what_it_gets_alone_and_tables_that_agree(
+    undisturbed, model, recordings, tmp_path
+):
+    alone = ["--out", str(tmp_path / "alone"), "--truth", str(recordings / "drive3.truth.json")]
+    assert main(["replay", str(recordings / "drive3"), "--bundle", model, *SETTINGS, *alone]) == 0
+    folder = next(undisturbed.glob("bags/drive3-*"))
+    assert (folder / "fused.csv").read_bytes() == (tmp_path / "alone" / "fused.csv").read_bytes()
+    assert {path.name for path in folder.iterdir()} == {
+        "fused", "fused.csv", "report.html", "scores.json", "frames.parquet", "objects.parquet", "pictures",
+        "bag.json",
+    }  # fmt: skip
+    frames = pq.read_table(folder / "frames.parquet")
+    assert len(frames) == 3 * 2 * 7 and len(pq.read_table(folder / "objects.parquet")) == 3
+    scores = {row["fuser"]: row for row in json.loads((folder / "scores.json").read_text())["fusers"]}
+    shown = pq.read_table(folder / "objects.parquet").to_pylist()
+    known = [row for row in shown if row["truth_views"]]
+    assert [row["truth"] for row in shown] == ["class 0", "class 1", None]
+    assert [row["outside"] for row in shown] == [False, False, True]
+    views = sum(row["truth_views"] for row in known)
+    nll = sum(row["nll"] * row["truth_views"] for row in known) / views
+    assert nll == pytest.approx(scores["pool"]["nll"], rel=1e-5) and views == scores["pool"]["views"]
+
+
+def test_the_summary_adds_up_and_a_second_run_does_nothing(undisturbed, model, recordings, cluster):
+    summary = json.loads((undisturbed / "summary.json").read_text())
+    assert (summary["bags"], summary["objects"], summary["failed"]) == (BAGS, 3 * BAGS, {})
+    assert (
+        summary["frames"] == 2 * sum(4 + seed for seed in range(BAGS))
+        and summary["views"] == 3 * summary["frames"]
+    )
+    assert sum(summary["classes"].values()) == 3 * BAGS and set(summary["cameras"]) == {"left", "right"}
+    page = (undisturbed / "summary.html").read_text()
+    assert "6 bags" in page and page.count("<img") == 3 * BAGS and "report.html" in page
+    run = json.loads((undisturbed.parent / "run.json").read_text())
+    assert len(run["fused"]) == BAGS and run["processes"] == 2
+    before = {path: path.stat().st_mtime_ns for path in undisturbed.glob("bags/**/*")}
+    again = command(model, recordings, undisturbed, "--cluster", cluster.address)
+    assert again.returncode == 0 and f"0 bags fused, {BAGS} were there before" in again.stdout
+    assert {path: path.stat().st_mtime_ns for path in undisturbed.glob("bags/**/*")} == before
+
+
+def test_a_worker_that_is_killed_costs_nothing_but_time(undisturbed, model, recordings, cluster, tmp_path):
+    out = tmp_path / "fleet"
+    line = words(model, recordings, "--truth", recordings, "--out", out, "--cluster", cluster.address)
+    with Client(cluster.address) as client:
+        client.wait_for_workers(2, timeout=120)
+        victim = min(client.run(os.getpid).values())
+        replay = subprocess.Popen(line, env=child_environment())
+        wait_for(lambda: done_bags(out) >= 1, what="the first bag")
+        os.kill(victim, signal.SIGKILL)
+        assert replay.wait(300) == 0
+        client.wait_for_workers(2, timeout=120)
+    assert same(out, undisturbed) and not (out / ".parts").exists()
+
+
+def test_a_client_that_is_killed_goes_on_where_it_was(undisturbed, model, recordings, tmp_path):
+    """On processes of its own, which end with it."""
+    out = tmp_path / "fleet"
+    line = words(model, recordings, "--truth", recordings, "--out", out, "--workers", 2)
+    replay = subprocess.Popen(line, env=child_environment())
+    wait_for(lambda: done_bags(out) >= 1, what="the first bag")
+    replay.kill()
+    replay.wait()
+    kept = {path: path.stat().st_mtime_ns for path in out.glob("bags/*/bag.json")}
+    done = command(model, recordings, out, "--workers", 2)
+    assert done.returncode == 0, done.stderr
+    assert all(path.stat().st_mtime_ns == time for path, time in kept.items())
+    assert same(out, undisturbed)
+
+
+def test_bad_bags_are_listed_and_do_not_stop_the_rest(undisturbed, model, recordings, cluster, tmp_path):
+    bad = copy_of(recordings, tmp_path / "bags")
+    copy_of(bad / "drive1", bad / "twin")
+    (bad / "empty").mkdir()
+    (bad / "empty" / "empty_0.mcap").touch()
+    (bad / "text").mkdir()
+    (bad / "text" / "text_0.db3").write_bytes(b"no database" * 100)
+    (bad / "list.txt").write_text("drive*\ntwin\nempty\ntext\nmissing\n")
+    out = tmp_path / "fleet"
+    line = words(
+        model, bad / "list.txt", "--truth", bad, "--out", out, "--cluster", cluster.address, "--json"
+    )
+    done = subprocess.run(line, capture_output=True, text=True, timeout=300, env=child_environment())
+    assert done.returncode == 1, done.stderr
+    result = json.loads(done.stdout)
+    assert {Path(path).name for path in result["failed"]} == {"empty", "text", "missing"}
+    assert all(result["failed"].values()) and "does not exist" in result["failed"][str(bad / "missing")]
+    assert result["duplicates"] == {str(bad / "twin"): str(bad / "drive1")}
+    assert result["bags"] == BAGS and len(result["run"]["fused"]) == BAGS
+    assert sorted(os.listdir(out / "bags")) == sorted(os.listdir(undisturbed / "bags"))
+
+
+def test_a_bag_that_changed_is_fused_again_and_its_old_results_go(model, recordings, cluster, tmp_path):
+    bags = copy_of(recordings, tmp_path / "bags")
+    out = tmp_path / "fleet"
+    assert command(model, bags, out, "--cluster", cluster.address).returncode == 0
+    for file in (bags / "drive0").iterdir():
+        file.write_bytes((bags / "drive1" / file.name.replace("drive0", "drive1")).read_bytes())
+    (bags / "drive5.truth.json").unlink()
+    done = command(model, bags, out, "--cluster", cluster.address)
+    assert "1 bags fused" in done.stdout, done.stderr  # without its truth; drive0 is now the same as drive1
+    records = read_records(out)
+    assert len(records) == BAGS - 1 and [r["truth_digest"] for r in records if "drive5" in r["name"]] == [""]
+
+
+def test_a_full_disk_stops_the_run_and_what_is_done_stays(model, recordings, tmp_path):
+    out = tmp_path / "fleet"
+    line = words(model, recordings, "--out", out, "--workers", 1, "--no-report")
+    small = 40_000  # bytes of a file: the fused bags of some drives, not of all
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (small, small))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    done = subprocess.run(
+        line, capture_output=True, text=True, timeout=300, env=child_environment(), preexec_fn=limited
+    )
+    assert done.returncode == 1 and "stopped: the disk is full" in done.stdout, done.stdout + done.stderr
+    assert not list(out.glob(".parts/*"))
+    done = subprocess.run(line, capture_output=True, text=True, timeout=300, env=child_environment())
+    assert done.returncode == 0 and done_bags(out) == BAGS, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (["--workers", "0"], "there must be at least one"),
+        (["--workers", "1", "--cluster", "tcp://localhost:1"], "give one of them"),
+        (["--cluster", "tcp://127.0.0.1:9"], "no Dask scheduler answers at 'tcp://127.0.0.1:9'"),
+        (["--truth", "no.json"], "give the folder of NAME.truth.json files"),
+        (["--export-hard", "many", "hard"], "expected how many objects"),
+        (["--out", "taken"], "taken' has other files in it"),
+        (["--fuser", "nonsense"], "there is no fuser 'nonsense'"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_starts(
+    model, recordings, tmp_path, monkeypatch, capsys, more, sentence
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "thesis.txt").touch()
+    monkeypatch.setattr("lla_fusion_ros.fleet.run._CONNECT", 1.0)
+    assert main(["replay", str(recordings), "--bundle", model, "--out", "fleet", *more]) == 1
+    assert sentence in capsys.readouterr().err
+    assert not list((tmp_path).glob("fleet/bags"))
+
+
+def test_another_plan_needs_another_place_or_leave_to_overwrite(
+    undisturbed, model, recordings, cluster, capsys
+):
+    replay = ["replay", str(recordings), "--bundle", model, *SETTINGS, "--out", str(undisturbed)]
+    before = {path: path.stat().st_mtime_ns for path in undisturbed.glob("bags/**/*")}
+    assert main([*replay, "--fuser", "vote", "--cluster", cluster.address]) == 1
+    error = capsys.readouterr().err
+    assert "has results of another plan (fuser was 'pool', is 'vote'" in error and "--overwrite" in error
+    assert {path: path.stat().st_mtime_ns for path in undisturbed.glob("bags/**/*")} == before
