@@ -47,7 +47,9 @@ ROS_MODULES = {
     "std_msgs",
 }
 # What a vehicle does without: the extras of setup.py, and what comes with rosbags.
-EXTRA_MODULES = {"backports", "compression", "lz4", "matplotlib", "onnx", "onnxruntime", "rich", "rosbags"}
+EXTRA_MODULES = {
+    *("backports", "compression", "lz4", "matplotlib", "onnx", "onnxruntime", "rich", "rosbags", "torch"),
+}
 FLEET_MODULES = {"dask", "distributed", "pyarrow"}  # replay needs them for many bags only
 
 
