@@ -69,6 +69,7 @@ class Perception:
         self.cameras = tuple(cameras)
         self.tally = tally or Tally()
         self.identity = Identity(cameras, settings, self.tally)
+        self.joining = Joining(cameras, settings.identity == "auto", self.tally)
         self.queue: ImageQueue | ViewQueue
         self.classify: ClassifyStage | ScoreStage | None = None
         own = {camera: (wiring or {}).get(camera, CameraWiring()) for camera in cameras}
@@ -88,10 +89,10 @@ class Perception:
                 self.tally,
                 own,
                 self.identity,
+                self.joining,
                 fallback,
                 workers,
             )
-        self.joining = Joining(cameras, settings.identity == "auto", self.tally)
         self.fuse_stage: FuseStage | None = None
         if fusion_settings is not None:
             several = self.joining if len(self.cameras) > 1 else None

@@ -33,6 +33,9 @@ class ScoreQueue(ImageQueue):
         message = self.parsed(camera, topic, data) if topic == "detections" else None
         if message is None:
             return False
+        if not isinstance(message.detections, FrameDetections):
+            self._tally.drop(camera, {"boxes_in_space": 1})
+            return False
         arrived = time.monotonic_ns() if now is None else now
         self.ready.put(ScoreFrame(camera, message.detections, message.type, arrived))
         return True
