@@ -16,6 +16,7 @@ from sensor_msgs.msg import Image
 from std_srvs.srv import Trigger
 from vision_msgs.msg import Detection2DArray, LabelInfo
 
+from lla_fusion_ros.bundle import save_bundle
 from lla_fusion_ros.messages.detections import parse_detections
 from lla_fusion_ros.ros.perception import PerceptionNode
 from lla_fusion_ros.stream.stream_settings import StreamSettings
@@ -80,6 +81,22 @@ def test_stock_subscribers_read_the_numbers_of_the_core_and_late_ones_get_labels
     labels = ros_graph.collect(listener, LabelInfo, "/fused_classes/label_info", LATCHED)
     ros_graph.spin_until(lambda: labels, what="the latched labels")
     assert [entry.class_name for entry in labels[0].class_map] == list(bundle.class_names)
+
+
+def test_a_bundle_of_onnx_graphs_runs_in_the_live_node(ros_graph, make_node, listener, bundle, tmp_path):
+    exported = pytest.importorskip("lla_fusion_ros.lab.importing.export").exported(bundle)
+    save_bundle(exported, tmp_path / "onnx.safetensors")
+    node = make_node(model=str(tmp_path / "onnx.safetensors"), providers="tensorrt, cpu")
+    node.start()
+    about = node.reporting.about
+    assert (about["engine"], about["device"]) == ("onnxruntime", "cpu")
+    camera = CameraOnGraph(listener, "left")
+    received = connect(ros_graph, listener, camera)
+    camera.send(START, scene(0), IDS, BOXES)
+    ros_graph.spin_until(lambda: received, what="the fused frame")
+    (expected,) = reference(exported, [("left", START, scene(0), IDS, BOXES)])
+    for row, detection in enumerate(received[0].detections):
+        np.testing.assert_allclose(pmf_of(detection), expected.pmf[row], atol=1e-5)
 
 
 def test_bad_messages_are_counted_and_the_next_good_frame_is_right(ros_graph, make_node, listener, bundle):
