@@ -33,6 +33,7 @@ lla-fusion import --onnx imagenet.onnx --head new --mean 0.485,0.456,0.406 --std
   --dataset folders --root crops --out mine.safetensors
 lla-fusion import --module my_network:make --weights net.pth --size 64 \\
   --dataset folders --root crops --out mine.safetensors"""
+OUTLIERS = 90  # tracks, a quarter of what training takes: networks of others are large
 HEADS = 5  # bootstrap heads of a trunk, where the user does not say otherwise
 
 
@@ -152,7 +153,7 @@ def _recipe(args: argparse.Namespace) -> ImportRecipe:
     if args.members is not None and (not new or args.members < 1):
         raise InputError(f"--members {args.members}: so many heads are fitted with --head new, one at least")
     calibration = CalibrationOptions(
-        outliers=usual["outlier_tracks"],
+        outliers=min(usual["outlier_tracks"], OUTLIERS),
         draws=usual["draws"] if args.draws is None else args.draws,
         test=not args.no_test,
         candidates=QUICK_CANDIDATES if args.quick else CANDIDATES,
