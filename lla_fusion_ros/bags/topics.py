@@ -75,6 +75,11 @@ def find_cameras(summary: Summary) -> Wiring:
             detections.append(topic)
     cameras: list[CameraTopics] = []
     for topic in detections:
+        if _in_space(topic.type):  # they are in the images of all cameras
+            for stream in dict.fromkeys(map(_stream, images)):
+                image = _preferred([each for each in images if _stream(each) == stream])
+                cameras.append(_camera(_parent(stream), image, topic))
+            continue
         nearest = _nearest(topic, images)
         if len({_stream(image) for image in nearest}) > 1:
             names = ", ".join(image.name for image in nearest)
@@ -133,7 +138,12 @@ def _info(summary: Summary, beside: str) -> str:
 
 def _readable(type_name: str) -> bool:
     adapter = adapter_for(type_name)
-    return adapter is not None and not adapter.in_space
+    return adapter is not None
+
+
+def _in_space(type_name: str) -> bool:
+    adapter = adapter_for(type_name)
+    return adapter is not None and adapter.in_space
 
 
 _READABLE = ", ".join(name for name in sorted(known_types()) if _readable(name))

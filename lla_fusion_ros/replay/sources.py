@@ -74,23 +74,23 @@ def bag_views(
     Args:
         start: recorder's time in nanoseconds from which messages count.
     """
-    inputs: dict[str, tuple[str, str]] = {}  # topic of the bag -> camera, topic below it
+    inputs: dict[str, list[tuple[str, str]]] = {}  # topic of the bag -> cameras, topics below them
     for camera in cameras:
         if isinstance(camera, ViewTopics):
-            inputs[camera.views] = camera.name, "views"
-            inputs[camera.embeddings] = camera.name, "views/embeddings"
+            inputs[camera.views] = [(camera.name, "views")]
+            inputs[camera.embeddings] = [(camera.name, "views/embeddings")]
         else:
             images = "crops" if camera.crops else "image"
-            inputs[camera.image] = camera.name, f"{images}/compressed" if camera.compressed else images
+            inputs[camera.image] = [(camera.name, f"{images}/compressed" if camera.compressed else images)]
             if not camera.crops:
-                inputs[camera.detections] = camera.name, "detections"
+                inputs.setdefault(camera.detections, []).append((camera.name, "detections"))
     if isinstance(perception.queue, ViewQueue):
         _learn_bundles(bag, cameras, perception.queue, bundle)
     for message in bag.messages({**inputs, **geometry_inputs(cameras)}, start):
         if offer_geometry(perception, cameras, message):
             continue
-        ready = perception.offer(*inputs[message.topic], message.data, message.time)
-        if ready and len(perception.queue.ready) >= perception.frames_at_once:
+        ready = [perception.offer(*own, message.data, message.time) for own in inputs[message.topic]]
+        if any(ready) and len(perception.queue.ready) >= perception.frames_at_once:
             yield perception.views()
     perception.queue.finish()
     while perception.queue.ready:

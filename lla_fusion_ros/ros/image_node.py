@@ -31,6 +31,7 @@ from lla_fusion_ros.types.settings import FusionSettings, words
 
 WARM_UP_CROPS = 16
 CROPS = ("crops", "crops/compressed")  # in the place of images and boxes
+IN_SPACE = ("vision_msgs/msg/Detection3DArray",)  # whose frame_id is no camera's
 SCOPES = {"camera": "an object of this camera", "global": "one object in every camera"}
 TRANSPORTS = {"auto": ("image", "image/compressed"), "raw": ("image",), "compressed": ("image/compressed",)}
 
@@ -192,6 +193,8 @@ class ImageNode(ManagedNode):
             frame_id = CdrReader(raw).header().frame_id
         except InputError:
             return True  # counted as a bad one
+        if topic == "detections" and self._types[camera] in IN_SPACE:
+            return True  # for all cameras
         if topic == "detections":
             return self._frame_ids.get(camera) == frame_id
         self._frame_ids[camera] = frame_id

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lla_fusion_ros.detections.frame import FrameDetections
+from lla_fusion_ros.detections.frame import FrameDetections, FrameDetections3D
 from lla_fusion_ros.engine.engine import FrameResult
 from lla_fusion_ros.images.crops import Pixels
 from lla_fusion_ros.messages.cdr import Header
@@ -25,7 +25,7 @@ class CameraFrame:
 
     camera: str
     image: ImageMessage | CompressedImageMessage
-    detections: FrameDetections
+    detections: FrameDetections | FrameDetections3D
     detections_type: str
     completed: int = 0
 

@@ -66,6 +66,7 @@ class Perception:
         self.cameras = tuple(cameras)
         self.tally = tally or Tally()
         self.identity = Identity(cameras, settings, self.tally)
+        self.joining = Joining(cameras, settings.identity == "auto", self.tally)
         self.queue: ImageQueue | ViewQueue
         self.classify: ClassifyStage | None = None
         if classifier is None:
@@ -82,10 +83,10 @@ class Perception:
                 self.tally,
                 own,
                 self.identity,
+                self.joining,
                 fallback,
                 workers,
             )
-        self.joining = Joining(cameras, settings.identity == "auto", self.tally)
         self.fuse_stage: FuseStage | None = None
         if fusion_settings is not None:
             several = self.joining if len(self.cameras) > 1 else None
