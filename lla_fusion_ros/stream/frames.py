@@ -59,6 +59,20 @@ class CropFrame:
 
 
 @dataclass(frozen=True, slots=True)
+class ScoreFrame:
+    """Boxes and what the detector says of them, without an image; attributes as of a CameraFrame."""
+
+    camera: str
+    detections: FrameDetections
+    detections_type: str
+    completed: int = 0
+
+    @property
+    def header(self) -> Header:
+        return self.detections.header
+
+
+@dataclass(frozen=True, slots=True)
 class ViewFrame:
     """The usable crops of a frame, seen by all networks.
 

@@ -24,7 +24,7 @@ from lla_fusion_ros.messages.images import (
     parse_compressed_image,
     parse_image,
 )
-from lla_fusion_ros.stream.frames import CameraFrame, CropFrame
+from lla_fusion_ros.stream.frames import CameraFrame, CropFrame, ScoreFrame
 from lla_fusion_ros.stream.health import pairing_hint
 from lla_fusion_ros.stream.pairing import SECOND, Limits, Loss, StampMatcher
 from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
@@ -219,7 +219,7 @@ class TypedDetections(NamedTuple):
         return self.detections.nbytes
 
 
-class ImageQueue(PairQueue[CameraFrame | CropFrame]):
+class ImageQueue(PairQueue[CameraFrame | CropFrame | ScoreFrame]):
     """Images and the boxes in them, whatever message type these have; or crops in the place of both.
 
     Crops of one stamp are one frame. It is complete when a crop with another stamp comes; after the last one

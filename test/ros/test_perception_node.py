@@ -85,6 +85,22 @@ def test_stock_subscribers_read_the_numbers_of_the_core_and_late_ones_get_labels
     assert [entry.class_name for entry in labels[0].class_map] == list(bundle.class_names)
 
 
+def test_a_bundle_of_onnx_graphs_runs_in_the_live_node(ros_graph, make_node, listener, bundle, tmp_path):
+    exported = pytest.importorskip("lla_fusion_ros.lab.importing.export").exported(bundle)
+    save_bundle(exported, tmp_path / "onnx.safetensors")
+    node = make_node(model=str(tmp_path / "onnx.safetensors"), providers="tensorrt, cpu")
+    node.start()
+    about = node.reporting.about
+    assert (about["engine"], about["device"]) == ("onnxruntime", "cpu")
+    camera = CameraOnGraph(listener, "left")
+    received = connect(ros_graph, listener, camera)
+    camera.send(START, scene(0), IDS, BOXES)
+    ros_graph.spin_until(lambda: received, what="the fused frame")
+    (expected,) = reference(exported, [("left", START, scene(0), IDS, BOXES)])
+    for row, detection in enumerate(received[0].detections):
+        np.testing.assert_allclose(pmf_of(detection), expected.pmf[row], atol=1e-5)
+
+
 def test_bad_messages_are_counted_and_the_next_good_frame_is_right(ros_graph, make_node, listener, bundle):
     make_node().start()
     camera = CameraOnGraph(listener, "left")
