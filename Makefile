@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export OMP_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: help setup demo test lint format bench soak faults fuzz clean
+.PHONY: help setup demo test lint lint-pythons format bench soak faults fuzz clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make test ROS=kilted   the tests that need ROS, on the wheels of ROS 2 Kilted in .venv-kilted"
 	@echo "make setup   only bring .venv up to date   make setup LOCKED=1  with exactly the archives of the release"
 	@echo "make lint    style, imports, types          make format  rewrite to the style"
+	@echo "make lint-pythons   syntax, standard library and wheels for Python 3.10 to 3.14"
 	@echo "make bench   speed and memory              make soak    half an hour at full load: growth, lost frames"
 	@echo "make faults  broken input, dying nodes, wrong clocks, full disks"
 	@echo "make fuzz    atheris on every parser, SECONDS=60 each"
@@ -50,6 +51,9 @@ lint: setup
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/python tools/check_imports.py
 	@$(BIN)/mypy
+
+lint-pythons: setup
+	@$(BIN)/python tools/check_pythons.py $(ARGS)
 
 format: setup
 	@$(BIN)/ruff check --fix .

@@ -13,7 +13,8 @@ VERSION = re.search(r'__version__ = "(.+?)"', Path(NAME, "__init__.py").read_tex
 # What the nodes do without; a verb of lla-fusion that misses one says which extra to install.
 BAGS = ["rich>=11", "rosbags>=0.11"]  # info, replay, make-bag, demo, bag_player
 FLEET = ["dask>=2024.1", "distributed>=2024.1", "pyarrow>=14"]  # replay of many bags, compare
-LAB = ["matplotlib>=3.5", "rich>=11"]  # train, evaluate, reproduce
+TORCH = ["torch>=2.1"]  # networks on a vehicle, and all work on networks
+LAB = [*TORCH, "matplotlib>=3.5", "rich>=11"]  # train, evaluate, reproduce
 ONNX = ["onnxruntime>=1.16"]  # a vehicle whose bundle holds ONNX graphs
 ONNX_TOOLS = [*ONNX, *LAB, "onnx>=1.15"]  # import, export
 # `ros2 run lla_fusion_ros <name>`; a function of this name in lla_fusion_ros/ros/executables.py.
@@ -47,13 +48,13 @@ setup(
         "PyYAML>=5.4",
         "safetensors>=0.4",
         "scipy>=1.8",
-        "torch>=2.1",
     ],
     extras_require={
         "bags": BAGS,
         "fleet": [*BAGS, *FLEET],
         "lab": LAB,
         "onnx": ONNX,
+        "torch": TORCH,
         "import": ONNX_TOOLS,
         "test": [
             *BAGS,

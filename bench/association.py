@@ -16,19 +16,25 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from bench.drive import six_camera_drive
+from lla_fusion_ros.bundle import load_bundle
+from lla_fusion_ros.engine.engine import FusionEngine, Observation
+from lla_fusion_ros.images.crops import Pixels, check_boxes, cut_crops
+from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.signworld import Drive, DriveSettings
 from lla_fusion_ros.signworld.drive_settings import THREE_CAMERAS, TWO_CAMERAS
 from lla_fusion_ros.signworld.geometry import lens_of, mount_of
 from lla_fusion_ros.signworld.scene import place_row
 from lla_fusion_ros.tracking.association import Association
 from lla_fusion_ros.tracking.lens import Lens
-from lla_fusion_ros.tracking.pairs import see
+from lla_fusion_ros.tracking.pairs import Sights, see
 from lla_fusion_ros.tracking.tracker import Tracker
 from lla_fusion_ros.tracking.transforms import Pose
 
@@ -123,7 +129,7 @@ def run(
     if turned:
         yaw = Rotation.from_euler("y", turned, degrees=True).as_matrix()
         mounts[names[-1]] = Pose(mounts[names[-1]].rotation @ yaw, mounts[names[-1]].place)
-    association = Association(names, lambda name, stamp, boxes: see(lenses[name], mounts[name], boxes))
+    association = Association(names, partial(_see, lenses, mounts))
     trackers = {name: Tracker() for name in names}
     moments: dict[str, dict[int, str]] = defaultdict(dict)
     wrong: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -214,9 +220,7 @@ def ddad(folder: Path, jitter: float, degrees: float, seed: int, score: Score) -
         turn = Rotation.from_quat([pose["rotation"][axis] for axis in ("qx", "qy", "qz", "qw")]).as_matrix()
         mount = Pose(turn, np.array([pose["translation"][axis] for axis in "xyz"]))
         mounts[name] = disturbed(mount, rng, degrees if len(mounts) else 0.0, 0.0)
-    association = Association(
-        tuple(mounts), lambda name, stamp, boxes: see(lenses[name], mounts[name], boxes)
-    )
+    association = Association(tuple(mounts), partial(_see, lenses, mounts))
     tracks: dict[str, str] = {}
     shared: Counter[tuple[str, str]] = Counter()
     moments = sorted({frame["timestamp"] for frame in scene["frames"]})
@@ -244,6 +248,77 @@ def ddad(folder: Path, jitter: float, degrees: float, seed: int, score: Score) -
     score.found += sum(pair in joined for pair in shared)
 
 
+def fused_nll(model: str, seeds: range, seconds: float) -> None:
+    """What counts: the fused distribution with true ids, with association, and of each camera by itself."""
+    bundle = load_bundle(model)
+    classifier = Classifier(bundle)
+    totals: dict[str, list[float]] = defaultdict(list)
+    for seed in seeds:
+        drive = drive_of(seed, "two", seconds)
+        names = drive.camera_names
+        lenses = {camera.name: lens_of(camera) for camera in drive.settings.cameras}
+        mounts = {camera.name: mount_of(camera) for camera in drive.settings.cameras}
+        joined = Association(names, partial(_see, lenses, mounts))
+        trackers = {name: Tracker() for name in names}
+        engines = {how: FusionEngine(bundle) for how in ("true ids", "association", "each camera")}
+        rng = np.random.default_rng([seed, 81])
+        for frame in drive:
+            kept = np.flatnonzero(rng.random(len(frame.ids)) >= MISSED)
+            half = frame.boxes[kept, 2:] / 2
+            edges = np.concatenate([frame.boxes[kept, :2] - half, frame.boxes[kept, :2] + half], axis=1)
+            boxes = jittered(edges, JITTER, rng)
+            pixels = Pixels(frame.image, "rgb")
+            check = check_boxes(boxes, pixels.shape, 1.0)
+            own = trackers[frame.camera].update(frame.stamp, boxes)
+            rows = np.array([row for row in np.flatnonzero(check.keep) if own[row]], int)
+            if not len(rows):
+                continue
+            views = classifier(cut_crops(pixels, check.boxes[rows], bundle.input_size, bundle.crop_margin))
+            tracks = [f"{frame.camera}/{own[row]}" for row in rows]
+            ids = {"true ids": [frame.ids[kept[row]] for row in rows]}
+            for how, engine in engines.items():
+                groups = joined.groups(frame.stamp) if how == "association" else {}
+                given = Observation(frame.camera, frame.stamp, ids.get(how, tracks), views, groups)
+                result = engine.update(given)
+                labels = frame.labels[kept[rows[result.kept]]]
+                chosen = np.maximum(result.pmf[np.arange(len(labels)), labels], 1e-12)
+                totals[how] += (-np.log(chosen[labels >= 0])).tolist()
+                if how == "association":
+                    joined.observe(frame.camera, frame.stamp, tracks, boxes[rows], result.own)
+    best = np.mean(totals["true ids"])
+    for how, values in totals.items():
+        mean = np.mean(values)
+        print(
+            f"fused NLL, {how:16s} {mean:.4f}, {mean / best:.3f} of that with true ids, {len(values)} views"
+        )
+
+
+def _see(
+    lenses: dict[str, Lens], mounts: dict[str, Pose], name: str, stamp: int, boxes: np.ndarray
+) -> Sights:
+    return see(lenses[name], mounts[name], boxes)
+
+
+def cost(seconds: float = 10.0) -> None:
+    """Six cameras with 20 tracks each."""
+    drive = six_camera_drive(duration=seconds)
+    lenses = {camera.name: lens_of(camera) for camera in drive.settings.cameras}
+    mounts = {camera.name: mount_of(camera) for camera in drive.settings.cameras}
+    association = Association(drive.camera_names, partial(_see, lenses, mounts))
+    spent = []
+    for frame in frames(drive, 0):
+        names = [f"{frame.camera}/{own}" for own in frame.truth]
+        begin = time.process_time()
+        association.groups(frame.stamp)
+        association.observe(frame.camera, frame.stamp, names, frame.boxes)
+        spent.append(1e3 * (time.process_time() - begin))
+    half = len(spent) // 2
+    print(
+        f"six cameras, 20 tracks each: {np.mean(spent):.2f} ms a frame, "
+        f"first half {np.mean(spent[:half]):.2f}, second {np.mean(spent[half:]):.2f}"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -251,8 +326,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="length of each drive")
     parser.add_argument("--tuning", action="store_true", help="the drives that constants were chosen on")
     parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--model", help="bundle for the fused NLL")
     parser.add_argument("--ddad", type=Path, help="folder of DDAD_mini")
     options = parser.parse_args()
+    if not options.only:
+        cost()
+    if options.model:
+        fused_nll(options.model, range(700, 704), options.seconds)
     for title, (kind, how) in CASES.items():
         if options.only not in title:
             continue

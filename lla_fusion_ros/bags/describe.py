@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import CameraTopics, ViewTopics, find_cameras
 from lla_fusion_ros.detections.adapter import adapter_for
 from lla_fusion_ros.detections.frame import FrameDetections
-from lla_fusion_ros.messages.contract import DETECTIONS
+from lla_fusion_ros.messages.contract import DETECTIONS, STATIC_TRANSFORMS, TRANSFORMS
 from lla_fusion_ros.messages.images import parse_compressed_image, parse_image
 from lla_fusion_ros.stream.identity import Identity
 from lla_fusion_ros.stream.stream_settings import StreamSettings
@@ -71,7 +72,7 @@ class BagDescription:
 
 
 def describe_bag(path: Path | str) -> BagDescription:
-    """Look through a bag; reads all detections but decodes no image."""
+    """Look through a bag; reads all detections, and decodes one image of each camera."""
     with Bag(path) as bag:
         wiring = find_cameras(bag.summary)
         cameras: list[CameraTopics | ViewTopics] = [*wiring.cameras, *wiring.views]
@@ -82,6 +83,10 @@ def describe_bag(path: Path | str) -> BagDescription:
         seen = Counter(name for each in first for name in each.ids)
         shared = sum(count > 1 for count in seen.values())
         notes = [*bag.notes, *(each.trouble for each in looked if each.trouble)]
+        if any(each.of_camera for each in first) and (
+            sentence := _geometry(bag, wiring.cameras or wiring.views)
+        ):
+            notes.append(sentence)
         if shared and any(each.of_camera for each in first):
             notes.append(
                 f"{shared} ids are used by several cameras: where an id is one object in all of them, set "
@@ -124,6 +129,7 @@ class _Looked:
         self.ids: set[str] = set()
         objects: set[str] = set()
         frames = detections = without_id = 0
+        size = _image_size(bag, camera)
         for message in bag.messages([_boxes_topic(camera)]):
             found = _read(camera, message.data)
             if found is None:
@@ -137,7 +143,7 @@ class _Looked:
             elif camera.crops:
                 objects.update(identity.name_crops(camera.name, f"{message.type}, crops", own)[1])
             else:
-                objects.update(identity.name(camera.name, found.header.stamp, camera.type, found, None)[1])
+                objects.update(identity.name(camera.name, found.header.stamp, camera.type, found, size)[1])
             self.ids.update(own)
         self.ids.discard("")
         self.trouble = identity.troubles().get(camera.name, "")
@@ -177,7 +183,37 @@ def _read(camera: CameraTopics | ViewTopics, data: bytes) -> FrameDetections | N
         found = adapter.read(data)
     except InputError:
         return None
-    return found if isinstance(found, FrameDetections) else None
+    if isinstance(found, FrameDetections):
+        return found
+    # in space: what they are counts here, not where they fall in the image
+    return FrameDetections(found.header, np.zeros((len(found), 5)), found.ids, found.scores, found.id_scope)
+
+
+def _image_size(bag: Bag, camera: CameraTopics | ViewTopics) -> tuple[int, int] | None:
+    """Width and height of a camera's first image that can be decoded; None where there is none."""
+    if isinstance(camera, ViewTopics) or camera.crops:
+        return None
+    parse = parse_compressed_image if camera.compressed else parse_image
+    for message in islice(bag.messages([camera.image]), 5):
+        try:
+            height, width = parse(message.data).pixels().shape
+            return width, height
+        except InputError:
+            continue
+    return None
+
+
+def _geometry(bag: Bag, cameras: Sequence[CameraTopics | ViewTopics]) -> str:
+    """Whether objects of several cameras can be joined; empty where there is one camera."""
+    if len(cameras) < 2:
+        return ""
+    lacking = [camera.name for camera in cameras if not camera.info]
+    if lacking:
+        return f"cameras stay apart: no camera_info of {', '.join(lacking)} is recorded beside its images"
+    known = {topic.name for topic in bag.summary.topics if topic.count}
+    if known.isdisjoint((TRANSFORMS, STATIC_TRANSFORMS)):
+        return f"cameras stay apart: neither {TRANSFORMS} nor {STATIC_TRANSFORMS} is recorded"
+    return "camera_info and transforms are recorded: objects of several cameras are joined"
 
 
 def _no_tracks(camera: CameraDescription) -> str:

@@ -20,8 +20,8 @@ _OUTPUTS = ("/annotated", "/fused_classes", EMBEDDINGS_SUFFIX)
 class CameraTopics:
     """A camera in a bag: its images, the boxes in them and the message type of these.
 
-    Where objects were recorded cut out, `image` is the topic of crops and there are no detections. `info` is
-    its CameraInfo, where there is one.
+    Where objects were recorded cut out, `image` is the topic of crops and there are no detections. Where only
+    scores are wanted, there is no image. `info` is its CameraInfo, where there is one.
     """
 
     name: str
@@ -56,8 +56,11 @@ class Wiring:
     missing: tuple[str, ...]
 
 
-def find_cameras(summary: Summary) -> Wiring:
-    """Pair every topic of detections with the images of the nearest namespace."""
+def find_cameras(summary: Summary, with_images: bool = True) -> Wiring:
+    """Pair every topic of detections with the images of the nearest namespace.
+
+    Without images every topic of detections is a camera.
+    """
     filled = [topic for topic in summary.topics if topic.count]
     images = [topic for topic in filled if topic.type in (IMAGE, COMPRESSED_IMAGE) and not _is_output(topic)]
     crops = [topic for topic in images if _stream(topic).endswith(CROPS_SUFFIX)]
@@ -74,7 +77,18 @@ def find_cameras(summary: Summary) -> Wiring:
         elif not _is_output(topic):
             detections.append(topic)
     cameras: list[CameraTopics] = []
+    if not with_images:
+        for topic in detections:
+            name = _unique(_parent(topic.name), topic, cameras)
+            cameras.append(CameraTopics(name, "", topic.name, False, topic.type))
+        missing += [] if cameras else [f"no detections: record them as one of {_READABLE}"]
+        return Wiring(tuple(cameras), (), tuple(missing))
     for topic in detections:
+        if _in_space(topic.type):  # they are in the images of all cameras
+            for stream in dict.fromkeys(map(_stream, images)):
+                image = _preferred([each for each in images if _stream(each) == stream])
+                cameras.append(_camera(_parent(stream), image, topic))
+            continue
         nearest = _nearest(topic, images)
         if len({_stream(image) for image in nearest}) > 1:
             names = ", ".join(image.name for image in nearest)
@@ -99,13 +113,21 @@ def find_cameras(summary: Summary) -> Wiring:
     )
 
 
-def name_cameras(summary: Summary, named: list[str]) -> Wiring:
-    """Cameras as the user named them: NAME=IMAGE_TOPIC,DETECTIONS_TOPIC."""
+def name_cameras(summary: Summary, named: list[str], with_images: bool = True) -> Wiring:
+    """As the user named them: NAME=IMAGE_TOPIC,DETECTIONS_TOPIC, or without images NAME=DETECTIONS_TOPIC."""
     types = {topic.name: topic for topic in summary.topics}
     cameras = []
     for text in named:
         name, equals, topics = text.partition("=")
         image, comma, detections = topics.partition(",")
+        if not with_images:
+            bare = find_cameras(summary, False).cameras
+            own = next((each for each in bare if each.detections == (detections or image)), None)
+            if not name or own is None:
+                known = ", ".join(each.detections for each in bare) or "none"
+                raise BagError(f"--camera {text}: expected NAME=DETECTIONS_TOPIC; the bag has {known}")
+            cameras.append(replace(own, name=name))
+            continue
         if not (name and equals and image and comma and detections):
             raise BagError(f"--camera {text}: expected NAME=IMAGE_TOPIC,DETECTIONS_TOPIC")
         for topic in (image, detections):
@@ -133,7 +155,12 @@ def _info(summary: Summary, beside: str) -> str:
 
 def _readable(type_name: str) -> bool:
     adapter = adapter_for(type_name)
-    return adapter is not None and not adapter.in_space
+    return adapter is not None
+
+
+def _in_space(type_name: str) -> bool:
+    adapter = adapter_for(type_name)
+    return adapter is not None and adapter.in_space
 
 
 _READABLE = ", ".join(name for name in sorted(known_types()) if _readable(name))

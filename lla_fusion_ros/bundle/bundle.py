@@ -9,7 +9,7 @@ head), `graph.<number>.<precision>` the bytes of a graph of one trunk or several
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,8 @@ if TYPE_CHECKING:  # torch takes seconds to import; a fusion node without networ
     from lla_fusion_ros.warnings.model import WarningModel
 
 ONNX = "onnx"  # the name of the architecture whose networks are graphs only
+SCORES = "scores"  # and of the one without networks, see `scores.py`
+PMF_FUSERS = ("ema", "last", "log_linear", "log_odds", "mean_pmf", "pool", "product", "vote")
 _NETWORK = "network."
 _WARNINGS = "warnings."
 
@@ -65,7 +67,12 @@ class Bundle:
     @property
     def for_torch(self) -> bool:
         """Whether torch can run the networks."""
-        return self.meta.architecture.get("name") != ONNX
+        return self.meta.architecture.get("name") not in (ONNX, SCORES)
+
+    @property
+    def for_scores(self) -> bool:
+        """Whether there are no networks: the scores that detections carry are fused."""
+        return self.meta.architecture.get("name") == SCORES
 
     def graphs(self, precision: str) -> list[bytes]:
         """The networks' trunks as ONNX graphs; none where the file holds none of this precision."""
@@ -206,7 +213,19 @@ class Bundle:
         from lla_fusion_ros.fusion import make_fuser
 
         chosen = name or self.meta.default_fuser
+        if self.for_scores and chosen not in PMF_FUSERS:
+            raise BundleError(
+                f"fuser '{chosen}' needs networks, and bundle '{self.source}' has scores only: choose one of "
+                + ", ".join(PMF_FUSERS)
+            )
         return make_fuser(chosen, self.posterior(), self.meta.fusers.get(chosen), window)
+
+    def with_warnings(self, model: WarningModel) -> Bundle:
+        """The same with other warnings."""
+        arrays, record = model.to_parts()
+        kept = {name: array for name, array in self.tensors.items() if not name.startswith(_WARNINGS)}
+        kept |= {_WARNINGS + name: array for name, array in arrays.items()}
+        return replace(self, meta=replace(self.meta, warnings=record), tensors=kept)
 
     def warning_model(self) -> WarningModel | None:
         """The fitted warning models and thresholds, or None where nothing was fitted."""
@@ -241,7 +260,9 @@ class Bundle:
                 f"bundle '{self.source}' has {self.networks} networks "
                 f"but {len(self.meta.softmax_temperature)} softmax temperatures"
             )
-        if not self.for_torch and not (self.meta.trunks and self.graphs("float32")):
+        if self.for_scores:
+            self._check_scores()
+        elif not self.for_torch and not (self.meta.trunks and self.graphs("float32")):
             raise BundleError(f"bundle '{self.source}' holds neither networks nor graphs")
         for index in range(self.networks):
             head = self._head(index)
@@ -263,6 +284,17 @@ class Bundle:
                 model.check(self.networks, self._features())
         except LlaFusionError as error:
             raise BundleError(f"bundle '{self.source}': {error}") from None
+
+    def _check_scores(self) -> None:
+        said = self.meta.architecture.get("said", list(self.class_names))
+        wrong = not isinstance(said, list) or not all(isinstance(name, str) for name in said)
+        if wrong or len(said) != self.classes:
+            raise BundleError(f"bundle '{self.source}' does not say how messages call its classes")
+        confusion = self.tensors.get("scores.confusion")
+        if confusion is not None and (
+            confusion.shape != (self.classes,) * 2 or confusion.dtype.kind != "f" or (confusion < 0).any()
+        ):
+            raise BundleError(f"bundle '{self.source}' has a confusion matrix of shape {confusion.shape}")
 
 
 def _module_dtype(array: np.ndarray) -> np.dtype[Any]:
@@ -322,7 +354,14 @@ def save_bundle(bundle: Bundle, path: str | Path) -> str:
 
 
 def load_bundle(name_or_path: str | Path) -> Bundle:
-    """Read and check a bundle, by its path or the name of one that ships; BundleError says why not."""
+    """Read and check a bundle, by its path or the name of one that ships; BundleError says why not.
+
+    `scores` is the uncalibrated bundle without networks.
+    """
+    if str(name_or_path) == SCORES:
+        from lla_fusion_ros.bundle.scores import score_bundle
+
+        return score_bundle()
     path = find_model(name_or_path)
     document, tensors, digest = read_container(path)
     bundle = Bundle(meta_from_dict(document, str(path)), tensors, digest, str(path))

@@ -1,4 +1,7 @@
-"""`lla-fusion calibrate`: fit the fusers of a bundle again and choose its default; the networks stay."""
+"""`lla-fusion calibrate`: fit the fusers of a bundle again and choose its default; the networks stay.
+
+With a bag and its truth: make a bundle for the scores of the detector in it, which has no networks.
+"""
 
 from __future__ import annotations
 
@@ -20,22 +23,36 @@ from lla_fusion_ros.cli.words import check_file, words
 
 NAME = "calibrate"
 EXTRA = "lab"
-HELP = "fit the fusers of a bundle again on its own validation tracks; networks and warnings stay as they are"
+HELP = (
+    "fit fusers and warnings of a bundle again on its own validation tracks, the networks stay; or make a "
+    "bundle for a detector's scores from a recording of it"
+)
 EXAMPLE = """\
 lla-fusion calibrate models/gtsrb.safetensors --dataset gtsrb --root data/GTSRB --out gtsrb.safetensors
-lla-fusion calibrate signworld --dataset signworld --fusers evidence_pool --out signworld.safetensors"""
+lla-fusion calibrate signworld --dataset signworld --fusers evidence_pool --out signworld.safetensors
+lla-fusion calibrate signworld --dataset signworld --warnings --out signworld.safetensors
+lla-fusion calibrate drive --truth drive.truth.json --out scores.safetensors"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("bundle", help="the model file, or the name of one that ships")
+    parser.add_argument(
+        "bundle", help="the model file, or the name of one that ships; with --truth a bag with detections"
+    )
+    scores = parser.add_argument_group("scores of a detector, without networks")
+    scores.add_argument("--truth", type=Path, metavar="FILE", help="what the tracks in the bag are")
+    scores.add_argument(
+        "--camera", action="append", default=[], metavar="NAME=TOPIC", help="its detections (all found)"
+    )
     data = parser.add_argument_group("data")
-    add_data_arguments(data)
+    add_data_arguments(data, required=False)
     how = parser.add_argument_group("calibration")
     how.add_argument(
         "--fusers",
         default="",
         help="fit only these; the others keep their numbers (all)",
     )
+    how.add_argument("--warnings", action="store_true", help="fit the warnings, too")
+    how.add_argument("--background", metavar="DIR", help="natural images without objects, for the warnings")
     how.add_argument(
         "--draws", type=int, default=2, help="of the validation tracks' degradations (%(default)s)"
     )
@@ -59,18 +76,26 @@ def run(args: argparse.Namespace) -> int:
 
     out = Path(args.out)
     check_file("--out", out)
+    if bool(args.dataset) == bool(args.truth):
+        raise InputError("give --dataset NAME for a bundle, or --truth FILE for a bag with detections")
+    if args.truth:
+        return _scores(args, out)
     names = words(args.fusers) or list(fusers())
     wrong = [name for name in names if name not in fusers()]
     if wrong:
         raise InputError(f"--fusers {args.fusers}: {unknown_name('fuser', wrong[0], fusers())}")
-    options = CalibrationOptions(draws=args.draws, test=not args.no_test, seed=args.seed)
+    if args.background and not args.warnings:
+        raise InputError("--background needs --warnings: only they are fitted against it")
+    options = CalibrationOptions(
+        draws=args.draws, test=not args.no_test, seed=args.seed, background=args.background
+    )
     bundle = load_bundle(find_model(args.bundle))
     with WorkProgress() as progress:
         progress.stage(f"loading {args.dataset}")
         tracks = load_dataset(args.dataset, args.root, progress.tracks, bundle.input_size, **options_of(args))
         tell_skipped(tracks)
         classify = Classifier(bundle, precision="float32")
-        fresh = recalibrated(bundle, tracks, names, options, classify, progress.part)
+        fresh = recalibrated(bundle, tracks, names, options, classify, progress.part, args.warnings)
     commands = [*bundle.meta.training.get("commands", []), shlex.join(["lla-fusion", *sys.argv[1:]])]
     training = {**bundle.meta.training, "commands": commands}
     fresh = replace(fresh, meta=replace(fresh.meta, training=training))
@@ -79,4 +104,24 @@ def run(args: argparse.Namespace) -> int:
     if args.json != STDOUT:
         print(f"{out}: default fuser {fresh.meta.default_fuser}, {digest[:12]}")
         print(f"`lla-fusion info {out}` shows how safe it is and its scores")
+    return 0
+
+
+def _scores(args: argparse.Namespace, out: Path) -> int:
+    from lla_fusion_ros.bundle import save_bundle
+    from lla_fusion_ros.cli.progress import WorkProgress
+    from lla_fusion_ros.lab.calibration.scores import calibrated_scores
+    from lla_fusion_ros.report.truth import read_truth
+
+    truth = read_truth(args.truth)
+    with WorkProgress() as progress:
+        bundle = calibrated_scores(Path(args.bundle), truth, progress.part, args.camera, args.seed)
+    command = shlex.join(["lla-fusion", *sys.argv[1:]])
+    bundle = replace(bundle, meta=replace(bundle.meta, training={"commands": [command]}))
+    digest = save_bundle(bundle, out)
+    write_json({**bundle.meta.as_dict(), "hash": digest}, args.json)
+    if args.json != STDOUT:
+        tracks = bundle.meta.dataset["tracks"]
+        print(f"{out}: {bundle.classes} classes, default fuser {bundle.meta.default_fuser}, {digest[:12]}")
+        print(f"calibrated on {tracks} tracks; unknown objects are not told: that needs networks")
     return 0

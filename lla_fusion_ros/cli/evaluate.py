@@ -81,6 +81,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "frame 200 times, and at most",
     )
     what.add_argument(
+        "--reliance",
+        action="store_true",
+        help="also check sets and bounds: whether they hold, and how tight beside an uncertainty wrapper",
+    )
+    what.add_argument(
+        "--changes",
+        action="store_true",
+        help="also show one wrong frame a second, abrupt changes and fades under one id, at 10 Hz",
+    )
+    what.add_argument(
         "--conditions",
         action="store_true",
         help="also count how often tracks are called unknown, or cannot be told, under JPEG, dark, blur, "
@@ -163,6 +173,8 @@ def _options(args: argparse.Namespace) -> Options:
         precision=args.precision,
         safety=args.safety,
         conditions=args.conditions,
+        reliance=args.reliance,
+        changes=args.changes,
         background=args.background,
     )
 
@@ -212,4 +224,7 @@ def _document(
         "switch": evaluation.switch,
         "safety": evaluation.safety,
         "conditions": evaluation.conditions,
+        "sets": evaluation.sets,
+        "bounds": evaluation.bounds,
+        "changes": evaluation.changes,
     }

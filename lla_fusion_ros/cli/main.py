@@ -20,13 +20,14 @@ import importlib
 import os
 import sys
 import textwrap
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from lla_fusion_ros import __version__
 from lla_fusion_ros.cli.options import join_json_file
-from lla_fusion_ros.cli.words import printable
+from lla_fusion_ros.cli.words import printable, talk
 from lla_fusion_ros.networks.plugins import import_plugins
 from lla_fusion_ros.types.errors import LlaFusionError, missing_extra, unknown_name
 from lla_fusion_ros.types.settings import words as names_in
@@ -46,7 +47,9 @@ ROS_MODULES = {
     "std_msgs",
 }
 # What a vehicle does without: the extras of setup.py, and what comes with rosbags.
-EXTRA_MODULES = {"backports", "compression", "lz4", "matplotlib", "onnx", "onnxruntime", "rich", "rosbags"}
+EXTRA_MODULES = {
+    *("backports", "compression", "lz4", "matplotlib", "onnx", "onnxruntime", "rich", "rosbags", "torch"),
+}
 FLEET_MODULES = {"dask", "distributed", "pyarrow"}  # replay needs them for many bags only
 
 
@@ -97,9 +100,12 @@ def run_verb(verb: Verb, words: Sequence[str]) -> int:
     try:
         module = importlib.import_module(verb.module)
         args = parser_of(verb).parse_args(join_json_file(words))
+        talk.level = args.verbose - args.quiet
         import_plugins(names_in(args.plugins))
         return int(module.run(args) or 0)
     except LlaFusionError as error:
+        if talk.level > 0:
+            traceback.print_exc()
         return _complain(f"{verb.name}: {error}")
     except ModuleNotFoundError as error:
         missing = (error.name or "").split(".")[0]
@@ -132,6 +138,11 @@ def parser_of(verb: Verb) -> argparse.ArgumentParser:
     importlib.import_module(verb.module).add_arguments(parser)
     parser.add_argument(
         "--plugins", default="", metavar="MODULES", help="Python modules that register architectures"
+    )
+    loudness = parser.add_mutually_exclusive_group()
+    loudness.add_argument("-q", "--quiet", action="store_true", help="no progress: only results and errors")
+    loudness.add_argument(
+        "-v", "--verbose", action="store_true", help="progress as lines; where errors arise"
     )
     return parser
 

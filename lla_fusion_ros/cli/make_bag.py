@@ -57,6 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     drive.add_argument("--drive", action="store_true", help="render a drive instead of pasting a data set")
     drive.add_argument("--duration", type=float, default=20.0, help="seconds (%(default)s)")
     drive.add_argument("--seed", type=int, default=0, help="another seed, another road (%(default)s)")
+    parser.add_argument(
+        "--flicker",
+        type=float,
+        metavar="SHARE",
+        help="the detections tell a class and its score, wrong in this share of the boxes",
+    )
     drive.add_argument(
         "--rig", choices=("two", "three"), default="two", help="cameras; three overlap in part (%(default)s)"
     )
@@ -86,13 +92,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from lla_fusion_ros.cli.progress import BagProgress
-    from lla_fusion_ros.lab.makebag.write import check_place, make_bag
+    from lla_fusion_ros.lab.makebag.write import check_place, flickering, make_bag
 
     if bool(args.dataset) == args.drive:
         raise InputError("give either --drive or --dataset NAME --root FOLDER")
     check_folder("--out", args.out.parent)
     check_place(args.out, args.overwrite)
     frames, total, name, class_names, rig = _drive(args) if args.drive else _dataset(args)
+    if args.flicker is not None:
+        if not 0 <= args.flicker <= 1:
+            raise InputError(f"--flicker {args.flicker:g} is no share; give 0 to 1")
+        frames = flickering(frames, class_names, args.flicker, args.seed)
     with BagProgress("writing") as progress:
         made = make_bag(
             _counted(frames, total, progress),

@@ -20,6 +20,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from lla_fusion_ros.cli.words import talk
+
 if TYPE_CHECKING:
     from lla_fusion_ros.bags.reader import Bag
 
@@ -32,7 +34,7 @@ class LiveBar:
 
     def __init__(self, *columns: ProgressColumn, transient: bool, **fields: Any) -> None:
         console = Console(stderr=True)
-        self._live = console.is_terminal
+        self._live = console.is_terminal and talk.level == 0
         self._bar = Progress(*columns, console=console, disable=not self._live, transient=transient)
         self._task: TaskID = self._bar.add_task("", total=None, **fields)
         self._began = time.monotonic()
@@ -51,7 +53,8 @@ class LiveBar:
 
     def _log(self, text: str) -> None:
         """A line for a log file, with the seconds since the beginning."""
-        print(f"[{time.monotonic() - self._began:6.0f} s] {text}", file=sys.stderr, flush=True)
+        if talk.level >= 0:
+            print(f"[{time.monotonic() - self._began:6.0f} s] {text}", file=sys.stderr, flush=True)
 
 
 class BagProgress(LiveBar):

@@ -101,14 +101,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from lla_fusion_ros.bundle import load_bundle
-    from lla_fusion_ros.bundle.resources import find_model
     from lla_fusion_ros.cli.progress import BagProgress
     from lla_fusion_ros.replay.output_folder import Wanted, bundle_line, replay_to_folder
     from lla_fusion_ros.replay.replay import ReplayOptions
     from lla_fusion_ros.stream.stream_settings import CameraWiring
 
     fusion, stream = settings_from(args)
-    bundle = load_bundle(find_model(args.bundle or "signworld"))
+    bundle = load_bundle(args.bundle or "signworld")
     if args.json != STDOUT:
         default = "" if args.bundle else ", the default: choose with --bundle"
         print(f"model {printable(bundle_line(bundle))}{default}", flush=True)

@@ -62,6 +62,48 @@ def print_evaluation(document: dict[str, Any]) -> None:
         console.print(_safety(document))
     if document["conditions"]:
         console.print(_conditions(document))
+    for key, make in (("sets", _sets), ("bounds", _bounds), ("changes", _changes)):
+        if document[key]:
+            console.print(make(document))
+
+
+def _sets(document: dict[str, Any]) -> Table:
+    title = "sets that hold the true class in every frame: promised, found, least by chance; classes in them"
+    table = _table(title, ("regime", "from views", "promised", "objects", "held", "least", "mean size"))
+    for r in document["sets"]:
+        shares = (f"{r['promised']:.1%}", str(r["objects"]), f"{r['held']:.1%}", f"{r['least']:.1%}")
+        table.add_row(r["regime"], str(r["views_from"]), *shares, f"{r['mean_size']:.2f}")
+    return table
+
+
+def _bounds(document: dict[str, Any]) -> Table:
+    title = "bounds of the error, every frame of every track; Brier score of 'this class is right'"
+    columns = ("regime", "bounds by", "error", "mean bound", "Brier", "worst excess")
+    table = _table(title, columns, left=2)
+    for r in document["bounds"]:
+        numbers = (f"{r[key]:.4f}" for key in ("error", "mean_bound", "brier", "worst_excess"))
+        table.add_row(r["regime"], r["bounds"], *numbers)
+    return table
+
+
+def _changes(document: dict[str, Any]) -> Table:
+    title = "changes under one id"
+    columns = (
+        "shown",
+        "pairs",
+        "frames",
+        "restarts",
+        "class changes",
+        "sure of the wrong one",
+        "unwarned",
+        "followed",
+    )
+    table = _table(title, columns)
+    for r in document["changes"]:
+        keys = ("pairs", "frames", "restarts", "class_changes", "sure_of_the_wrong_one", "and_unwarned")
+        followed = "" if r["followed"] is None else f"{r['followed']:.1%}"
+        table.add_row(r["scenario"], *(str(r[key]) for key in keys), followed)
+    return table
 
 
 def _conditions(document: dict[str, Any]) -> Table:

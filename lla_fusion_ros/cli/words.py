@@ -11,6 +11,15 @@ from typing import Any
 from lla_fusion_ros.types.errors import InputError
 
 
+class Talk:
+    """How much the command line says on the way: below 0 only results and errors, above 0 everything."""
+
+    level = 0
+
+
+talk = Talk()  # one for the process, set by `-q` and `-v`
+
+
 def printable(text: str) -> str:
     """Text of one line that may hold names from files: what would steer a terminal is shown as an escape."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

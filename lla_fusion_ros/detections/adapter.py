@@ -88,13 +88,11 @@ def adapter_for(type_name: str) -> Adapter | None:
 
 
 def image_adapter(type_name: str) -> Adapter:
-    """The same; InputError where the type is not known or its boxes are not in an image."""
+    """The same; InputError where the type is not known."""
     adapter = adapter_for(type_name)
     if adapter is None:
         known = ", ".join(sorted(known_types()))
         raise InputError(f"detections of type '{type_name[:100]}' cannot be read, only {known}")
-    if adapter.in_space:
-        raise InputError(f"'{type_name}' has boxes in space: give detections in the image")
     return adapter
 
 

@@ -89,6 +89,11 @@ class FrameDetections3D:
     def __len__(self) -> int:
         return len(self.centre)
 
+    @property
+    def nbytes(self) -> int:
+        """About how much memory it takes; without the scores."""
+        return self.centre.nbytes + self.orientation.nbytes + self.size.nbytes + sum(map(len, self.ids or ()))
+
 
 def given_ids(ids: tuple[str, ...], scope: IdScope) -> tuple[tuple[str, ...] | None, IdScope]:
     """The ids and their scope; a detector without a tracker leaves all of them empty, which is none."""

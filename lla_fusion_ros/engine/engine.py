@@ -222,9 +222,7 @@ class FusionEngine:
         names = self._store.ids
         return FrameResult(
             kept=admission.kept,
-            ids=tuple(
-                group[0] if group else ids[i] for group, i in zip(members, admission.kept, strict=True)
-            ),
+            ids=tuple(names(lead)),
             pmf=pmf,
             verdicts=Verdicts(
                 pmf=pmf,

@@ -10,7 +10,7 @@ import numpy as np
 
 from lla_fusion_ros.images.quality import crop_quality
 from lla_fusion_ros.networks.heads import Head
-from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.errors import InputError, missing_extra
 from lla_fusion_ros.types.settings import ENGINES, PRECISIONS
 from lla_fusion_ros.types.views import Views
 
@@ -89,6 +89,8 @@ class Classifier:
         self._size = bundle.input_size
         self._engine: Engine
         if _uses_torch(bundle, engine, precision, providers):
+            if find_spec("torch") is None:
+                raise InputError(f"this bundle's engine {missing_extra('torch', 'torch')}")
             from lla_fusion_ros.networks.torch_engine import TorchEngine
 
             self._engine = TorchEngine(

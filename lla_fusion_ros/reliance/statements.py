@@ -167,16 +167,16 @@ def error_bounds(doubt: np.ndarray, wrong: np.ndarray, source: np.ndarray) -> tu
     edges = np.unique([doubt[order][np.searchsorted(reached, k / MOST_BINS)] for k in range(1, MOST_BINS)])
     place = np.searchsorted(edges, doubt)
     bounds = [
-        clopper_pearson(*_errors(wrong[place == k], of_frame[place == k])) for k in range(len(edges) + 1)
+        clopper_pearson(*error_share(wrong[place == k], of_frame[place == k])) for k in range(len(edges) + 1)
     ]
     return edges, np.maximum.accumulate(bounds)
 
 
-def _errors(wrong: np.ndarray, of_frame: np.ndarray) -> tuple[float, int]:
-    """Objects' shares of wrong frames added up, and the number of objects."""
+def error_share(wrong: np.ndarray, source: np.ndarray) -> tuple[float, int]:
+    """Objects' shares of wrong frames added up, and the number of objects.  2 x [frames]"""
+    _, of_frame = np.unique(source, return_inverse=True)
     frames = np.bincount(of_frame)
-    there = frames > 0
-    return float((np.bincount(of_frame, wrong)[there] / frames[there]).sum()), int(there.sum())
+    return float((np.bincount(of_frame, wrong) / frames).sum()), len(frames)
 
 
 def clopper_pearson(errors: float, objects: int, confidence: float = CONFIDENCE) -> float:

@@ -18,6 +18,7 @@ from lla_fusion_ros.bags.writer import BagWriter, check_removable
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.replay.replay import ReplayOptions, ReplayResult, choose_input, replay
 from lla_fusion_ros.replay.sinks import BagSink, CsvSink, Sink, writing
+from lla_fusion_ros.replay.sources import with_names
 from lla_fusion_ros.report.page import ReportInput, write_report
 from lla_fusion_ros.report.scoring import ReplayScores, ScoreSink
 from lla_fusion_ros.report.tracks import TimelineSink, TrackTable
@@ -246,10 +247,15 @@ def replay_to_folder(
     """
     with Bag(path) as bag:
         named = list(wanted.cameras)
-        wiring = name_cameras(bag.summary, named) if named else find_cameras(bag.summary)
+        images = not bundle.for_scores
+        wiring = name_cameras(bag.summary, named, images) if named else find_cameras(bag.summary, images)
         cameras = choose_input(wiring, options)  # refuses before anything is written
         if reason := why_nothing_can_be_fused(bag, cameras):
             raise BagError(f"the bag cannot be fused: {reason}")
+        notes = []
+        if bundle.for_scores and not bundle.hash:
+            bundle = with_names(bundle, bag, cameras)
+            notes = ["scores are fused as they come, uncalibrated and without warnings"]
         heard = None if progress is None else _with_bag(progress, bag)
         with OutputFolder(folder, bundle, options, wanted, path) as outputs:
             result = replay(bag, wiring, bundle, options, [*outputs.sinks, *sinks], heard, networks)
@@ -260,12 +266,14 @@ def replay_to_folder(
             if not result.views and not result.interrupted:
                 raise BagError(_why_nothing(bag, options, result))
         own = [f"camera {camera}: {result.chosen[camera]}" for camera in tracked]
-        return outputs.finish(result, (*bag.notes, *wiring.missing, *own))
+        return outputs.finish(result, (*notes, *bag.notes, *wiring.missing, *own))
 
 
 def bundle_line(bundle: Bundle) -> str:
     """The model in a few words: which file, what it knows, its hash."""
     data = bundle.meta.dataset.get("name")
+    if bundle.for_scores:
+        return f"{Path(bundle.source).stem} (no networks, {bundle.hash[:12] or 'uncalibrated'})"
     return (
         f"{Path(bundle.source).stem} ({bundle.classes} classes{f' of {data}' if data else ''}, "
         f"{bundle.networks} networks, {bundle.hash[:12] or 'not saved'})"

@@ -63,7 +63,7 @@ class ReplayResult:
         counts, by_camera: the counters of all cameras, and of each; `dropped_…` are losses.
         hints: by camera, why messages found no partner, where some were lost to that, and what would be
             fused wrongly.
-        used: "images" or "views".
+        used: "images", "views" or "scores".
         chosen: by camera, what its detections were taken for.
         interrupted: the user stopped it; everything written so far is complete.
     """
@@ -131,7 +131,7 @@ def replay(
     perception = make_perception(bundle, cameras, *how, options.engine, networks)
     start = bag.summary.start + int(options.start * 1e9) if options.start else 0
     source = bag_views(bag, cameras, perception, bundle, start)
-    used = "views" if isinstance(cameras[0], ViewTopics) else "images"
+    used = "views" if isinstance(cameras[0], ViewTopics) else "scores" if bundle.for_scores else "images"
     return fuse_frames(source, perception, sinks, used, progress, one_core=networks is not None)
 
 

@@ -10,7 +10,9 @@ from typing import Protocol
 
 from lla_fusion_ros.bags.writer import BagWriter
 from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.bundle.scores import is_free
 from lla_fusion_ros.messages import contract
+from lla_fusion_ros.messages.detections import Listing
 from lla_fusion_ros.stream.frame_messages import (
     Outgoing,
     bundle_message,
@@ -36,7 +38,11 @@ class BagSink:
     def __init__(self, writer: BagWriter, bundle: Bundle, views: bool) -> None:
         self._writer = writer
         self._bundle = bundle
-        self._views = views
+        self._views = views and not bundle.for_scores
+        self._listing = Listing()
+        if bundle.for_scores:  # the detector's own names, and not the places left free
+            named = sum(not is_free(name) for name in bundle.class_names)
+            self._listing = Listing(most=named, class_names=bundle.class_names)
         self._cameras: set[str] = set()
         writer.add("/" + contract.FUSED_CLASSES, contract.DETECTIONS)
         writer.add("/" + contract.OOD_WARNINGS, contract.DIAGNOSTICS)
@@ -51,7 +57,7 @@ class BagSink:
         self._cameras.add(frame.camera)
         for message in view_messages(frame) if self._views else ():
             self._write(time, message)
-        for message in fused_messages(fused, self._bundle.class_names):
+        for message in fused_messages(fused, self._bundle.class_names, self._listing):
             self._write(time, message)
 
     def _write(self, time: int, message: Outgoing, latched: bool = False) -> None:

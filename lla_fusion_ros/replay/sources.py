@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,12 +12,16 @@ from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import CameraTopics, ViewTopics
 from lla_fusion_ros.bags.types import Message
 from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.bundle.scores import score_bundle
+from lla_fusion_ros.detections.adapter import image_adapter
+from lla_fusion_ros.detections.frame import FrameDetections
 from lla_fusion_ros.messages.contract import STATIC_TRANSFORMS, TRANSFORMS, is_rectified
 from lla_fusion_ros.stream.frames import ViewFrame
 from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.stream.received import ViewQueue
+from lla_fusion_ros.stream.scores import ScoreReader
 from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
-from lla_fusion_ros.types.errors import BagError
+from lla_fusion_ros.types.errors import BagError, InputError
 from lla_fusion_ros.types.settings import FusionSettings
 
 if TYPE_CHECKING:
@@ -41,16 +46,18 @@ def make_perception(
     """For these cameras of a bag; the networks are loaded only where images have to be classified."""
     names = [camera.name for camera in cameras]
     stream = replace(stream, queue_depth=_ROOM)
-    if isinstance(cameras[0], ViewTopics):
-        return Perception(bundle, None, names, stream, fusion)
-    classifier = load_networks(bundle, device, precision, engine) if networks is None else networks()
-    own_core = networks is not None or not classifier.on_cpu
-    workers = 1 if own_core else len(os.sched_getaffinity(0))
     own = {
         camera.name: replace((wiring or {}).get(camera.name, CameraWiring()), detections_type=camera.type)
         for camera in cameras
         if isinstance(camera, CameraTopics)
     }
+    if bundle.for_scores:
+        return Perception(bundle, None, names, stream, fusion, own)
+    if isinstance(cameras[0], ViewTopics):
+        return Perception(bundle, None, names, stream, fusion)
+    classifier = load_networks(bundle, device, precision, engine) if networks is None else networks()
+    own_core = networks is not None or not classifier.on_cpu
+    workers = 1 if own_core else len(os.sched_getaffinity(0))
     perception = Perception(bundle, classifier, names, stream, fusion, own, workers=workers)
     images = {camera.name: camera.image for camera in cameras if isinstance(camera, CameraTopics)}
     perception.joining.rectified = {name for name, topic in images.items() if is_rectified(topic)}
@@ -66,6 +73,21 @@ def load_networks(bundle: Bundle, device: str, precision: str, engine: str) -> C
     return classifier
 
 
+def with_names(bundle: Bundle, bag: Bag, cameras: Cameras) -> Bundle:
+    """An uncalibrated bundle for scores, with the classes that the bag's detections name."""
+    types = {each.detections: each.type for each in cameras if isinstance(each, CameraTopics)}
+    reader = ScoreReader(bundle)
+    for message in bag.messages(types):
+        with suppress(InputError):
+            found = image_adapter(types[message.topic]).read(message.data)
+            if isinstance(found, FrameDetections):
+                for own in found.scores or ():
+                    reader.pmf(own, found.class_names)
+    if not reader.named:
+        raise BagError(f"the bag cannot be fused: no detection in {', '.join(types)} has a class and a score")
+    return score_bundle(reader.names[: reader.named])
+
+
 def bag_views(
     bag: Bag, cameras: Cameras, perception: Perception, bundle: Bundle, start: int = 0
 ) -> Iterator[list[ViewFrame]]:
@@ -74,23 +96,25 @@ def bag_views(
     Args:
         start: recorder's time in nanoseconds from which messages count.
     """
-    inputs: dict[str, tuple[str, str]] = {}  # topic of the bag -> camera, topic below it
+    inputs: dict[str, list[tuple[str, str]]] = {}  # topic of the bag -> cameras, topics below them
     for camera in cameras:
         if isinstance(camera, ViewTopics):
-            inputs[camera.views] = camera.name, "views"
-            inputs[camera.embeddings] = camera.name, "views/embeddings"
+            inputs[camera.views] = [(camera.name, "views")]
+            inputs[camera.embeddings] = [(camera.name, "views/embeddings")]
         else:
-            images = "crops" if camera.crops else "image"
-            inputs[camera.image] = camera.name, f"{images}/compressed" if camera.compressed else images
+            if camera.image:
+                images = "crops" if camera.crops else "image"
+                kind = f"{images}/compressed" if camera.compressed else images
+                inputs[camera.image] = [(camera.name, kind)]
             if not camera.crops:
-                inputs[camera.detections] = camera.name, "detections"
+                inputs.setdefault(camera.detections, []).append((camera.name, "detections"))
     if isinstance(perception.queue, ViewQueue):
         _learn_bundles(bag, cameras, perception.queue, bundle)
     for message in bag.messages({**inputs, **geometry_inputs(cameras)}, start):
         if offer_geometry(perception, cameras, message):
             continue
-        ready = perception.offer(*inputs[message.topic], message.data, message.time)
-        if ready and len(perception.queue.ready) >= perception.frames_at_once:
+        ready = [perception.offer(*own, message.data, message.time) for own in inputs[message.topic]]
+        if any(ready) and len(perception.queue.ready) >= perception.frames_at_once:
             yield perception.views()
     perception.queue.finish()
     while perception.queue.ready:

@@ -179,6 +179,10 @@ def _card(track: Timeline, first: int, report: ReportInput) -> str:
         f"{track.views} views · shown class changed {track.flips}× (single frames {track.single_flips}×)"
         f"{f' · warned for {track.warned_views} views' if track.warned_views else ''}"
     )
+    if len(track.members) > 1:
+        since = (max(track.members.values()) - first) / 1e9
+        summary += f" · one object: tracks {', '.join(track.members)}, all joined at {since:.1f} s"
+        words += list(track.members)
     return (
         f"<section class='card track' id='{anchor(track)}' data-kind='{escape(' '.join(track.reasons))}' "
         f"data-words='{escape(' '.join(words).lower(), quote=True)}'>"

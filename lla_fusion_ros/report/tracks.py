@@ -54,6 +54,7 @@ class Timeline:
         seen: views by camera; points and thumbnails are thinned out of each camera's views alike.
         reasons: every warning the track ever had.
         warned_views: how many views it was warned for.
+        members: tracks that are this object, and since when; empty where it is one track.
     """
 
     id: str
@@ -70,6 +71,19 @@ class Timeline:
     thumbnail_stride: dict[str, int] = field(default_factory=dict)
     last_top: int = -1
     last_single: int = -1
+    members: dict[str, int] = field(default_factory=dict)
+
+    def absorb(self, other: Timeline) -> None:
+        """Take in what another track showed before it turned out to be the same object."""
+        self.points = sorted([*self.points, *other.points], key=lambda point: point.stamp)
+        self.thumbnails = sorted([*self.thumbnails, *other.thumbnails], key=lambda each: each.stamp)
+        self.views += other.views
+        self.flips += other.flips
+        self.single_flips += other.single_flips
+        self.warned_views += other.warned_views
+        for own, theirs in ((self.seen, other.seen), (self.reasons, other.reasons)):
+            for key, count in theirs.items():
+                own[key] = own.get(key, 0) + count
 
     @property
     def interest(self) -> tuple[bool, int, int]:
@@ -101,6 +115,10 @@ class TimelineSink:
         wanted: list[tuple[Timeline, int]] = []
         for row, track in enumerate(result.ids):
             timeline = self._timeline(track, frame.track_ids[result.kept[row]])
+            for member in result.members[row]:
+                timeline.members.setdefault(member, stamp)
+                if member != track and member in self.tracks:
+                    timeline.absorb(self.tracks.pop(member))
             reasons = warned[row]
             single = int(singles[row].argmax())
             entropy = float(result.verdicts.entropy[row] / np.log(max(result.pmf.shape[1], 2)))

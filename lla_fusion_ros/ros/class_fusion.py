@@ -14,6 +14,7 @@ from lla_fusion_ros.ros.wiring import topics_of
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import FusionSettings
 
 
@@ -25,6 +26,8 @@ class ClassFusionNode(ManagedNode):
 
     def build(self) -> Perception:
         bundle = self.load_bundle()
+        if bundle.for_scores:
+            raise InputError(f"model '{bundle.source}' has no networks: scores are fused by `perception`")
         perception = Perception(
             bundle,
             None,

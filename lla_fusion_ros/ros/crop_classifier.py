@@ -8,6 +8,7 @@ from lla_fusion_ros.ros.image_node import ImageNode
 from lla_fusion_ros.stream.frame_messages import annotated_views_message
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.perception import Perception
+from lla_fusion_ros.types.errors import InputError
 
 
 class CropClassifierNode(ImageNode):
@@ -18,6 +19,8 @@ class CropClassifierNode(ImageNode):
 
     def build(self) -> Perception:
         bundle = self.load_bundle()
+        if bundle.for_scores:
+            raise InputError(f"model '{bundle.source}' has no networks: scores are fused by `perception`")
         self._class_names = bundle.class_names
         return self.make_perception(bundle, None)
 

@@ -31,6 +31,7 @@ from lla_fusion_ros.types.settings import FusionSettings, words
 
 WARM_UP_CROPS = 16
 CROPS = ("crops", "crops/compressed")  # in the place of images and boxes
+IN_SPACE = ("vision_msgs/msg/Detection3DArray",)  # whose frame_id is no camera's
 SCOPES = {"camera": "an object of this camera", "global": "one object in every camera"}
 TRANSPORTS = {"auto": ("image", "image/compressed"), "raw": ("image",), "compressed": ("image/compressed",)}
 
@@ -43,10 +44,14 @@ class ImageNode(ManagedNode):
     """
 
     def make_perception(self, bundle: Bundle, fusion: FusionSettings | None) -> Perception:
-        """Networks on their device; advertises the topics of views and annotated images."""
-        classifier = self._make_classifier(bundle)
+        """Networks on their device; advertises the topics of views and annotated images.
+
+        Without networks there is neither an image nor a view: detections are all that comes.
+        """
+        self._scores = bundle.for_scores
+        classifier = None if self._scores else self._make_classifier(bundle)
         stamp = self.get_clock().now().nanoseconds
-        for camera in self.parameters.cameras:
+        for camera in () if self._scores else self.parameters.cameras:
             self.outputs.latch(bundle_message(camera, bundle, stamp))
             self.outputs.advertise(contract.views_topic(camera), contract.DETECTIONS)
             self.outputs.advertise(contract.embeddings_topic(camera), contract.IMAGE)
@@ -108,12 +113,14 @@ class ImageNode(ManagedNode):
         }
         used = Counter(own["detections"] for own in self._names.values())
         self._sharing = {camera for camera, own in self._names.items() if used[own["detections"]] > 1}
+        if self._scores:  # no image tells the frame, so it is the camera's name
+            self._frame_ids = {camera: camera for camera in cameras}
         for camera in cameras:
             self._subscribe_images(inputs, camera)
             # of the usual type, so that nothing is lost of a publisher that begins at once
             self._listen_to_detections(inputs, camera, contract.DETECTIONS, Detection2DArray)
             self._follow_type(inputs, camera)
-            for topic in CROPS:
+            for topic in () if self._scores else CROPS:
                 self.listen(inputs, camera, topic, self._topics[camera][topic])
         if self.perception is not None:
             own_images = {camera: own["image"] for camera, own in self._topics.items()}
@@ -124,10 +131,14 @@ class ImageNode(ManagedNode):
         awaited = [self._names[camera][topic] for camera in cameras for topic in self._awaited()]
         self.get_logger().info(f"waiting for {', '.join(awaited)}")
 
-    def _awaited(self) -> tuple[str, str]:
+    def _awaited(self) -> tuple[str, ...]:
+        if self._scores:
+            return ("detections",)
         return TRANSPORTS[self.parameters.of(NetworkSettings).image_transport][0], "detections"
 
     def _subscribe_images(self, inputs: Inputs, camera: str) -> None:
+        if self._scores:
+            return
         for topic in TRANSPORTS[self.parameters.of(NetworkSettings).image_transport]:
             self.listen(inputs, camera, topic, self._topics[camera][topic])
 
@@ -182,6 +193,8 @@ class ImageNode(ManagedNode):
             self._transport[camera] = topic
         elif topic == "detections":
             self._heard[camera] = time.monotonic()
+            if self._scores:
+                self.reporting.hear(camera)
         if camera in self._sharing and topic not in CROPS and not self._is_of(camera, topic, raw):
             return
         super().receive(camera, topic, raw, received)
@@ -192,6 +205,8 @@ class ImageNode(ManagedNode):
             frame_id = CdrReader(raw).header().frame_id
         except InputError:
             return True  # counted as a bad one
+        if topic == "detections" and self._types[camera] in IN_SPACE:
+            return True  # for all cameras
         if topic == "detections":
             return self._frame_ids.get(camera) == frame_id
         self._frame_ids[camera] = frame_id
@@ -222,6 +237,8 @@ class ImageNode(ManagedNode):
             "detections topic": names["detections"],
             "detections type": self._types[camera],
         }
+        if self._scores:
+            del inputs["image topic"]
         return {
             **({"crops topic": names[transport]} if transport in CROPS else inputs),
             "ids from": "not decided yet" if chosen is None else f"the {chosen.ids}",
@@ -237,7 +254,8 @@ class ImageNode(ManagedNode):
             source = f"crops of {how['crops topic']}"
         else:
             boxes = f"{how['detections topic']} ({how['detections type']})"
-            source = f"images of {how['image topic']}, boxes of {boxes}"
+            images = "scores, no images" if self._scores else f"images of {how['image topic']}"
+            source = f"{images}, boxes of {boxes}"
         return f"{source}, ids from {how['ids from']}, an id is {how['an id is']}; {how['geometry']}"
 
     def publish_views(self, frame: ViewFrame) -> None:
@@ -246,6 +264,8 @@ class ImageNode(ManagedNode):
 
     def wants_views(self, camera: str) -> bool:
         """Whether anybody listens to the views of a camera."""
+        if self._scores:
+            return False
         topics = (contract.views_topic(camera), contract.embeddings_topic(camera))
         return any(self.outputs.wanted(topic) for topic in topics)
 

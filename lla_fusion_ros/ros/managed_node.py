@@ -155,9 +155,12 @@ class ManagedNode(LifecycleNode):
                 + ", ".join(shipped_models())
             )
         bundle = load_bundle(name)
+        self.reporting.about = {"model": name, "model hash": bundle.hash}
+        if bundle.for_scores:
+            self.get_logger().info(f"model {bundle.source}: no networks, the detector's scores are fused")
+            return bundle
         parts = f"{bundle.networks} networks, {bundle.classes} classes, sha256 {bundle.hash[:12]}"
         self.get_logger().info(f"model {bundle.source}: {parts}")
-        self.reporting.about = {"model": name, "model hash": bundle.hash}
         return bundle
 
     def listen(

@@ -19,7 +19,8 @@ class NodeSettings:
     autostart: bool = setting(True, "configure and activate by itself; false: wait for a lifecycle manager")
     model: str = setting(
         "",
-        "model file (.safetensors), or the name of one that ships: signworld, gtsrb, belgium; has to be set",
+        "model file (.safetensors), or the name of one that ships: signworld, gtsrb, belgium; scores: no "
+        "networks, the detector's own scores are fused; has to be set",
     )
     input_reliability: str = setting(
         "auto",

@@ -11,6 +11,11 @@ from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.types.settings import FusionSettings
 
+UNCALIBRATED = (
+    "the detector's scores are fused as they come, uncalibrated and without warnings; "
+    "`lla-fusion calibrate BAG --truth FILE` makes a calibrated model of a recording"
+)
+
 
 class PerceptionNode(ImageNode):
     """Networks and fusion in one process; views are handed over in memory, and published on demand."""
@@ -21,7 +26,9 @@ class PerceptionNode(ImageNode):
     def build(self) -> Perception:
         bundle = self.load_bundle()
         perception = self.make_perception(bundle, self.parameters.of(FusionSettings))
-        self.fused_output = FusedOutput(self, bundle)
+        if bundle.for_scores and not bundle.hash:
+            self.get_logger().warning(UNCALIBRATED)
+        self.fused_output = FusedOutput(self, bundle, perception.scores)
         return perception
 
     def publish(self, frame: FusedFrame | ViewFrame) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from diagnostic_msgs.msg import DiagnosticArray
@@ -28,6 +29,7 @@ from lla_fusion_ros.types.settings import FusionSettings
 
 if TYPE_CHECKING:
     from lla_fusion_ros.ros.managed_node import ManagedNode
+    from lla_fusion_ros.stream.scores import ScoreReader
 
 SAY_AGAIN = 10.0  # seconds between log lines about clock jumps
 TYPES = {
@@ -78,9 +80,11 @@ class Outputs:
 class FusedOutput:
     """Publishes fused frames of one bundle: labels, fused classes, warnings."""
 
-    def __init__(self, node: ManagedNode, bundle: Bundle) -> None:
+    def __init__(self, node: ManagedNode, bundle: Bundle, scores: ScoreReader | None = None) -> None:
         self._node = node
-        self.class_names = bundle.class_names
+        self._scores = scores
+        self._named = 0  # classes that messages have named so far
+        self.class_names: Sequence[str] = bundle.class_names if scores is None else scores.names
         node.outputs.advertise(contract.FUSED_CLASSES, contract.DETECTIONS)
         node.outputs.advertise(contract.OOD_WARNINGS, contract.DIAGNOSTICS)
         for camera in node.parameters.cameras:
@@ -93,10 +97,15 @@ class FusedOutput:
         if self._costs is not None:
             node.outputs.advertise(contract.DECISIONS, contract.DETECTIONS)
         # last: who hears the labels finds the rest there
-        node.outputs.latch(label_message(bundle.class_names, node.get_clock().now().nanoseconds))
+        known = bundle.class_names if scores is None else scores.names[: scores.named]
+        node.outputs.latch(label_message(known, node.get_clock().now().nanoseconds))
 
     def publish(self, fused: FusedFrame) -> None:
         listing = self._node.parameters.of(NodeSettings).listing(self.class_names)
+        if self._scores is not None:
+            self._tell_labels(self._scores)
+            most = min(listing.most or self._named, self._named)  # not the places left free
+            listing = replace(listing, most=most, class_names=self.class_names)
         for message in fused_messages(fused, self.class_names, listing):
             self._node.outputs.publish(message)
         if self._node.outputs.wanted(contract.camera_fused_topic(fused.camera)):
@@ -110,6 +119,13 @@ class FusedOutput:
             )
         for note in fused.result.notes:
             self._node.reporting.warn_once(note, note)
+
+    def _tell_labels(self, scores: ScoreReader) -> None:
+        """Labels again, where messages have named a class that was not met before."""
+        if scores.named > self._named:
+            self._named = scores.named
+            stamp = self._node.get_clock().now().nanoseconds
+            self._node.outputs.publish(label_message(scores.names[: self._named], stamp))
 
     def _state(self, fused: FusedFrame, named: bool) -> None:
         """What a planner may rely on, each only while somebody listens."""

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lla_fusion_ros.detections.frame import to_image_pixels
+from lla_fusion_ros.detections.frame import FrameDetections, to_image_pixels
 from lla_fusion_ros.engine.tracks import LONGEST_ID
 from lla_fusion_ros.images.crops import Pixels, check_boxes, cut_crops, shows_something
 from lla_fusion_ros.messages.images import CompressedImageMessage, ImageMessage
 from lla_fusion_ros.stream.frames import CameraFrame, CropFrame, ViewFrame
 from lla_fusion_ros.stream.identity import Identity
+from lla_fusion_ros.stream.joining import Joining
 from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.tally import Tally
@@ -69,6 +70,7 @@ class ClassifyStage:
     Args:
         wiring: by camera.
         identity: names the boxes, of each camera in the order of its frames.
+        joining: knows where cameras look, for boxes in space.
         workers: threads that each decode and classify frames of their own, for a replay, which may take all
             cores. With 0 the caller's thread runs the networks, on as many cores as torch is told, and a
             second one decodes ahead.
@@ -83,6 +85,7 @@ class ClassifyStage:
         tally: Tally,
         wiring: Mapping[str, CameraWiring],
         identity: Identity,
+        joining: Joining,
         fallback: Fallback | None = None,
         workers: int = 0,
     ) -> None:
@@ -93,6 +96,7 @@ class ClassifyStage:
         self._tally = tally
         self._wiring = wiring
         self._identity = identity
+        self._joining = joining
         self._fallback = fallback
         self._workers = workers
         self.frames_at_once = FRAMES_OF_A_WORKER * workers or FRAMES_AT_ONCE
@@ -184,8 +188,10 @@ class ClassifyStage:
             tracks, objects = self._identity.name_crops(camera, frame.crops_type, frame.ids)
         else:
             assert isinstance(decoded, Pixels)
-            found, wiring, size = frame.detections, self._wiring[camera], decoded.shape[::-1]
-            bbox = to_image_pixels(found.bbox, wiring.box_frame, wiring.box_size, size)
+            wiring, size = self._wiring[camera], decoded.shape[::-1]
+            found = self._in_image(frame)
+            given = "image" if found is not frame.detections else wiring.box_frame
+            bbox = to_image_pixels(found.bbox, given, wiring.box_size, size)
             found = replace(found, bbox=bbox)
             stamp = frame.header.stamp
             tracks, objects = self._identity.name(camera, stamp, frame.detections_type, found, size)
@@ -197,6 +203,17 @@ class ClassifyStage:
         reasons = {self._identity.unnamed(camera): empty, "long_id": len(objects) - len(usable) - empty}
         self._tally.drop(camera, {reason: count for reason, count in reasons.items() if count})
         return named.take(np.array(usable, np.intp))
+
+    def _in_image(self, frame: CameraFrame) -> FrameDetections:
+        """The boxes of a frame; those in space are projected, or counted where nobody knows where to."""
+        found = frame.detections
+        if isinstance(found, FrameDetections):
+            return found
+        try:
+            return self._joining.projected(frame.camera, found)
+        except InputError:
+            self._tally.drop(frame.camera, {"no_geometry": len(found)})
+            return FrameDetections(found.header, np.empty((0, 5)), (), (), found.id_scope)
 
     def _cut(self, named: _Named) -> Prepared:
         camera, boxes = named.frame.camera, named.bbox[:, [0, 1, 3, 4]]

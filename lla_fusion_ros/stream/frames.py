@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lla_fusion_ros.detections.frame import FrameDetections
+from lla_fusion_ros.detections.frame import FrameDetections, FrameDetections3D
 from lla_fusion_ros.engine.engine import FrameResult
 from lla_fusion_ros.images.crops import Pixels
 from lla_fusion_ros.messages.cdr import Header
@@ -25,7 +25,7 @@ class CameraFrame:
 
     camera: str
     image: ImageMessage | CompressedImageMessage
-    detections: FrameDetections
+    detections: FrameDetections | FrameDetections3D
     detections_type: str
     completed: int = 0
 
@@ -56,6 +56,20 @@ class CropFrame:
     @property
     def ids(self) -> tuple[str, ...]:
         return tuple(crop.header.frame_id for crop in self.crops)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreFrame:
+    """Boxes and what the detector says of them, without an image; attributes as of a CameraFrame."""
+
+    camera: str
+    detections: FrameDetections
+    detections_type: str
+    completed: int = 0
+
+    @property
+    def header(self) -> Header:
+        return self.detections.header
 
 
 @dataclass(frozen=True, slots=True)

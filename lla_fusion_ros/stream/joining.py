@@ -6,6 +6,7 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from statistics import median
 
+from lla_fusion_ros.detections.frame import FrameDetections, FrameDetections3D
 from lla_fusion_ros.engine.engine import FrameResult
 from lla_fusion_ros.messages.cdr import Raw
 from lla_fusion_ros.messages.contract import STATIC_TRANSFORMS
@@ -13,6 +14,7 @@ from lla_fusion_ros.messages.geometry import parse_camera_info, parse_transforms
 from lla_fusion_ros.stream.frames import ViewFrame
 from lla_fusion_ros.tracking.association import Association, Groups
 from lla_fusion_ros.tracking.geometry import Geometry
+from lla_fusion_ros.tracking.projection import in_image
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.tally import Tally
 
@@ -63,6 +65,13 @@ class Joining:
             refused = 1
         if refused:
             self._tally.drop("", {"bad_transform": refused})
+
+    def projected(self, camera: str, found: FrameDetections3D) -> FrameDetections:
+        """Boxes in space as boxes in the image; InputError says why not."""
+        pose = self.geometry.seen_from(camera, found.header.frame_id, found.header.stamp)
+        lens = self.geometry.lens(camera)
+        assert lens is not None
+        return in_image(found, lens, pose)
 
     @property
     def working(self) -> bool:

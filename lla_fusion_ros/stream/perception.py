@@ -2,7 +2,8 @@
 
     offer: bytes ──parse, pair──▶ frames that wait ──views: classify──▶ ViewFrame ──fuse──▶ FusedFrame
 
-Without a classifier the views themselves come in: the queue pairs `views` with `views/embeddings`.
+Without a classifier the views themselves come in: the queue pairs `views` with `views/embeddings`. A bundle
+without networks takes detections alone, and what these say is a view.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from lla_fusion_ros.engine.engine import FusionEngine, Observation
 from lla_fusion_ros.messages.cdr import Raw
 from lla_fusion_ros.stream.classify import FRAMES_AT_ONCE, ClassifyStage, Fallback
 from lla_fusion_ros.stream.frame_messages import view_pmf
-from lla_fusion_ros.stream.frames import CameraFrame, CropFrame, FusedFrame, ViewFrame
+from lla_fusion_ros.stream.frames import CameraFrame, CropFrame, FusedFrame, ScoreFrame, ViewFrame
 from lla_fusion_ros.stream.identity import Chosen, Identity
 from lla_fusion_ros.stream.joining import Joining
 from lla_fusion_ros.stream.queues import ImageQueue
 from lla_fusion_ros.stream.received import ViewQueue, ViewShape
+from lla_fusion_ros.stream.scores import ScoreQueue, ScoreReader, ScoreStage
 from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import FusionSettings
@@ -31,7 +33,7 @@ from lla_fusion_ros.types.tally import Tally
 if TYPE_CHECKING:  # a computer that only fuses need not wait for torch
     from lla_fusion_ros.networks.classifier import Classifier
 
-Frame = TypeVar("Frame", CameraFrame | CropFrame, ViewFrame)
+Frame = TypeVar("Frame", CameraFrame | CropFrame | ScoreFrame, ViewFrame)
 Done = TypeVar("Done")
 Ready = FusedFrame | ViewFrame
 Tell = Callable[[Exception], None]
@@ -41,7 +43,8 @@ class Perception:
     """`offer` in one thread, `step` in another or the same.
 
     Args:
-        classifier: runs the networks on images; None where views come in that were computed elsewhere.
+        classifier: runs the networks on images; None where views come in that were computed elsewhere, or
+            the bundle is for scores.
         fusion_settings: None where only `views` is wanted.
         wiring: by camera, where it is not the default.
         fallback: decodes images of encodings that the package does not know.
@@ -66,13 +69,17 @@ class Perception:
         self.cameras = tuple(cameras)
         self.tally = tally or Tally()
         self.identity = Identity(cameras, settings, self.tally)
+        self.joining = Joining(cameras, settings.identity == "auto", self.tally)
         self.queue: ImageQueue | ViewQueue
-        self.classify: ClassifyStage | None = None
-        if classifier is None:
+        self.classify: ClassifyStage | ScoreStage | None = None
+        own = {camera: (wiring or {}).get(camera, CameraWiring()) for camera in cameras}
+        if bundle.for_scores:
+            self.queue = ScoreQueue(cameras, settings, self.tally, own)
+            self.classify = ScoreStage(bundle, settings, self.tally, self.identity)
+        elif classifier is None:
             shape = ViewShape(bundle.networks, bundle.classes, bundle.posterior().features)
             self.queue = ViewQueue(cameras, shape, bundle.hash, settings, self.tally)
         else:
-            own = {camera: (wiring or {}).get(camera, CameraWiring()) for camera in cameras}
             self.queue = ImageQueue(cameras, settings, self.tally, own)
             self.classify = ClassifyStage(
                 classifier,
@@ -82,10 +89,10 @@ class Perception:
                 self.tally,
                 own,
                 self.identity,
+                self.joining,
                 fallback,
                 workers,
             )
-        self.joining = Joining(cameras, settings.identity == "auto", self.tally)
         self.fuse_stage: FuseStage | None = None
         if fusion_settings is not None:
             several = self.joining if len(self.cameras) > 1 else None
@@ -98,6 +105,11 @@ class Perception:
     @property
     def engine(self) -> FusionEngine | None:
         return None if self.fuse_stage is None else self.fuse_stage.engine
+
+    @property
+    def scores(self) -> ScoreReader | None:
+        """What reads the scores of detections, where there are no networks."""
+        return self.classify.reader if isinstance(self.classify, ScoreStage) else None
 
     @property
     def foreign(self) -> Mapping[str, str]:
@@ -151,7 +163,10 @@ class Perception:
             return self.queue.ready.take(self.frames_at_once)
         assert self.classify is not None
         frames = self.queue.ready.take(self.frames_at_once)
-        return self.classify(frames) if self._guard is None else self._guard.batch(self.classify, frames)
+        stage: Callable[[Sequence[Any]], list[ViewFrame]] = (
+            self.classify
+        )  # its queue gives frames of its kind
+        return stage(frames) if self._guard is None else self._guard.batch(stage, frames)
 
     def fuse(self, frames: Sequence[ViewFrame]) -> list[FusedFrame]:
         """The second half of `step`."""

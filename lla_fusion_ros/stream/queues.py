@@ -11,10 +11,10 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from lla_fusion_ros.detections.adapter import image_adapter
-from lla_fusion_ros.detections.frame import FrameDetections
+from lla_fusion_ros.detections.frame import FrameDetections, FrameDetections3D
 from lla_fusion_ros.messages.cdr import Header, Raw
 from lla_fusion_ros.messages.contract import INPUTS
 from lla_fusion_ros.messages.detections import parse_detections
@@ -24,7 +24,7 @@ from lla_fusion_ros.messages.images import (
     parse_compressed_image,
     parse_image,
 )
-from lla_fusion_ros.stream.frames import CameraFrame, CropFrame
+from lla_fusion_ros.stream.frames import CameraFrame, CropFrame, ScoreFrame
 from lla_fusion_ros.stream.health import pairing_hint
 from lla_fusion_ros.stream.pairing import SECOND, Limits, Loss, StampMatcher
 from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
@@ -208,7 +208,7 @@ class TypedDetections(NamedTuple):
     """Detections and the message type that they came in."""
 
     type: str
-    detections: FrameDetections
+    detections: FrameDetections | FrameDetections3D
 
     @property
     def header(self) -> Header:
@@ -219,7 +219,7 @@ class TypedDetections(NamedTuple):
         return self.detections.nbytes
 
 
-class ImageQueue(PairQueue[CameraFrame | CropFrame]):
+class ImageQueue(PairQueue[CameraFrame | CropFrame | ScoreFrame]):
     """Images and the boxes in them, whatever message type these have; or crops in the place of both.
 
     Crops of one stamp are one frame. It is complete when a crop with another stamp comes; after the last one
@@ -310,7 +310,7 @@ class ImageQueue(PairQueue[CameraFrame | CropFrame]):
         if topic != "detections":
             return super().parse(camera, topic, data)
         type_name, adapter = self._adapters[camera]
-        return TypedDetections(type_name, cast(FrameDetections, adapter.read(data)))
+        return TypedDetections(type_name, adapter.read(data))
 
     def frame(
         self,

@@ -43,6 +43,8 @@ class Geometry:
         self._transforms = Transforms()
         self._lock = Lock()
         self._last: dict[str, tuple[int, Pose]] = {}
+        self._mounts: dict[str, Pose] = {}
+        self._unsettled = False
         self._jumped: dict[str, int] = {}
         self._reference: tuple[int, int, str] = (-1, -1, "")  # version, lenses, frame
 
@@ -73,7 +75,11 @@ class Geometry:
     def take_transforms(self, transforms: Sequence[Transform], fixed: bool) -> int:
         """How many were refused."""
         with self._lock:
-            return self._transforms.add(transforms, fixed)
+            version = self._transforms.version
+            refused = self._transforms.add(transforms, fixed)
+            if self._transforms.version != version and self._lenses:
+                self._watch_mounts()
+            return refused
 
     def lens(self, camera: str) -> Lens | None:
         return self._lenses.get(camera)
@@ -95,6 +101,21 @@ class Geometry:
             self._need_lens(camera)
             return self._transforms.lookup(self._frames[camera], frame, stamp)
 
+    def _watch_mounts(self) -> None:
+        """Notice cameras that are fixed to each other, and are now somewhere else."""
+        reference = self._common()
+        for camera in self._lenses:
+            own = self._frames[camera]
+            if not self._transforms.connected(reference, own) or not self._transforms.fixed(reference, own):
+                continue
+            pose = self._transforms.lookup(reference, own, 0)
+            last = self._mounts.get(camera)
+            self._mounts[camera] = pose
+            if last is not None and _moved(last, pose, 0.0):
+                self.jumps += 1
+                self._unsettled = True
+                self.reasons[camera] = _jumps(camera)
+
     def _need_lens(self, camera: str) -> Lens:
         if camera in self._refused:
             raise InputError(self._refused[camera])
@@ -108,15 +129,15 @@ class Geometry:
         pose = self._transforms.lookup(reference, own, stamp)
         last = self._last.get(camera)
         self._last[camera] = stamp, pose
-        if last is not None:
-            seconds = abs(stamp - last[0]) / SECOND
-            loose = 0.0 if self._transforms.fixed(reference, own) else seconds
-            shift, turn = np.linalg.norm(pose.place - last[1].place), _turned(pose, last[1])
-            if shift > SHIFT + SPEED * loose or turn > TURN + SPIN * loose:
-                self.jumps += 1
-                self._jumped = dict.fromkeys(self.cameras, stamp)  # whichever moved: none fits the others
+        moving = not self._transforms.fixed(reference, own)
+        if moving and last is not None and _moved(last[1], pose, abs(stamp - last[0]) / SECOND):
+            self.jumps += 1
+            self._unsettled = True
+        if self._unsettled:
+            self._jumped = dict.fromkeys(self.cameras, stamp)  # whichever moved: none fits the others
+            self._unsettled = False
         if 0 <= stamp - self._jumped.get(camera, -CALM) < CALM:
-            raise InputError(f"the transform of {camera} to the other cameras jumps")
+            raise InputError(_jumps(camera))
         return pose
 
     def _common(self) -> str:
@@ -127,11 +148,17 @@ class Geometry:
             frame = max(frames, key=lambda each: sum(self._transforms.connected(each, f) for f in frames))
             if frame != self._reference[2]:
                 self._last.clear()  # seen from another one, everything has moved
+                self._mounts.clear()
             self._reference = self._transforms.version, len(self._lenses), frame
         return frame
 
 
-def _turned(first: Pose, second: Pose) -> float:
-    """The angle between two poses."""
+def _jumps(camera: str) -> str:
+    return f"the transform of {camera} to the other cameras jumps"
+
+
+def _moved(first: Pose, second: Pose, seconds: float) -> bool:
+    """Whether a camera has moved by more than it can in that time."""
     cosine = (np.trace(first.rotation @ second.rotation.T) - 1) / 2
-    return float(np.arccos(np.clip(cosine, -1, 1)))
+    turn, shift = np.arccos(np.clip(cosine, -1, 1)), np.linalg.norm(first.place - second.place)
+    return bool(shift > SHIFT + SPEED * seconds or turn > TURN + SPIN * seconds)

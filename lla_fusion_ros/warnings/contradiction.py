@@ -42,17 +42,26 @@ def changes(evidence: np.ndarray, features: np.ndarray, count: np.ndarray) -> tu
     before = np.cumsum(evidence, axis=1, dtype=np.float64)[:, splits - 1]  # [t, splits, m]
     of_class = before.max(axis=-1) + (total - before).max(axis=-1) - total.max(axis=-1)
 
-    total = features.sum(axis=1, dtype=np.float64)[:, None]
-    before = np.cumsum(features, axis=1, dtype=np.float64)[:, splits - 1]  # [t, splits, r]
+    features = features.astype(np.float64)
+    total = features.sum(axis=1)[:, None]
+    before = np.cumsum(features, axis=1)[:, splits - 1]  # [t, splits, r]
+    places = np.arange(window)
+    there = (places >= window - filled[:, None])[:, None]  # [t, 1, w]
+    early = there & (places < splits[:, None])  # [t, splits, w]
+    second = filled[:, None] - first
     nearest = np.full(of_class.shape, MOST_SPREAD)
-    for left_out in range(window):
-        there = (left_out >= window - filled)[:, None]  # [t, 1]
-        early = there & (left_out < splits)  # of the views before the split
-        view = features[:, None, left_out]
-        n1, n2 = np.maximum(first - early, 1), np.maximum(filled[:, None] - first - (there & ~early), 1)
-        gap = (before - early[..., None] * view) / n1[..., None]
-        gap = gap - (total - before - (there & ~early)[..., None] * view) / n2[..., None]
-        nearest = np.minimum(nearest, n1 * n2 / (n1 + n2) * (gap**2).sum(axis=-1))
+    for left_out, n1, n2, sign in (
+        (early, first - 1, second, -1.0),
+        (there & ~early, first, second - 1, 1.0),
+    ):
+        n1, n2 = np.maximum(n1, 1), np.maximum(n2, 1)
+        gap = before / n1[..., None] - (total - before) / n2[..., None]  # without the view's own share
+        share = (sign / np.where(sign < 0, n1, n2))[..., None]
+        # |gap + share f|^2 for every view f that may be left out.  [t, splits, w]
+        squares = (gap**2).sum(axis=-1)[..., None] + 2.0 * share * (gap @ features.swapaxes(1, 2))
+        squares = squares + share**2 * (features**2).sum(axis=-1)[:, None]
+        scaled = (n1 * n2 / (n1 + n2))[..., None] * np.maximum(squares, 0.0)
+        nearest = np.minimum(nearest, np.where(left_out, scaled, MOST_SPREAD).min(axis=-1))
     return np.where(enough, of_class, 0.0), np.where(enough, np.sqrt(nearest), 0.0)
 
 

@@ -67,7 +67,10 @@ def test_a_verb_near_none_is_answered_with_all_of_them(capsys):
     assert f"there is no verb 'zebra'; choose one of {', '.join(find_verbs())}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("verb", find_verbs().values(), ids=lambda verb: verb.name)
+WITH_RESULTS = [verb for verb in find_verbs().values() if verb.name != "completion"]
+
+
+@pytest.mark.parametrize("verb", WITH_RESULTS, ids=lambda verb: verb.name)
 def test_json_is_one_option_with_one_meaning_in_every_verb(verb, tmp_path):
     option = next(action for action in cli.parser_of(verb)._actions if action.dest == "json")
     parser = argparse.ArgumentParser()
@@ -135,3 +138,21 @@ def test_a_reader_that_closes_the_pipe_early_causes_no_traceback(tmp_path, monke
     done = subprocess.run(command, capture_output=True, text=True, env=child_environment())
     assert done.stdout == "line\n"
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(("option", "says"), [("--quiet", 0), ("", 1), ("--verbose", 1)])
+def test_quiet_says_only_results_and_verbose_tells_where_an_error_arose(
+    option, says, tmp_path, monkeypatch, capsys
+):
+    body = (
+        "from lla_fusion_ros.cli.progress import WorkProgress\n"
+        "    from lla_fusion_ros.types.errors import InputError\n"
+        "    with WorkProgress() as progress: progress._log('at work')\n"
+        "    raise InputError('no good')"
+    )
+    verb = make_verb(tmp_path, monkeypatch, body)
+    assert cli.run_verb(verb, [option] if option else []) == 1
+    error = capsys.readouterr().err
+    assert error.count("at work") == says and "lla-fusion: try: no good" in error
+    assert ("Traceback" in error) == (option == "--verbose")
+    cli.talk.level = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from sensor_msgs.msg import Image
 from std_srvs.srv import Trigger
 from vision_msgs.msg import Detection2DArray, LabelInfo
 
+from lla_fusion_ros.bundle import save_bundle
 from lla_fusion_ros.messages.detections import parse_detections
+from lla_fusion_ros.reliance.statements import Reliance
 from lla_fusion_ros.ros.perception import PerceptionNode
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError, LlaFusionError
@@ -80,6 +83,22 @@ def test_stock_subscribers_read_the_numbers_of_the_core_and_late_ones_get_labels
     labels = ros_graph.collect(listener, LabelInfo, "/fused_classes/label_info", LATCHED)
     ros_graph.spin_until(lambda: labels, what="the latched labels")
     assert [entry.class_name for entry in labels[0].class_map] == list(bundle.class_names)
+
+
+def test_a_bundle_of_onnx_graphs_runs_in_the_live_node(ros_graph, make_node, listener, bundle, tmp_path):
+    exported = pytest.importorskip("lla_fusion_ros.lab.importing.export").exported(bundle)
+    save_bundle(exported, tmp_path / "onnx.safetensors")
+    node = make_node(model=str(tmp_path / "onnx.safetensors"), providers="tensorrt, cpu")
+    node.start()
+    about = node.reporting.about
+    assert (about["engine"], about["device"]) == ("onnxruntime", "cpu")
+    camera = CameraOnGraph(listener, "left")
+    received = connect(ros_graph, listener, camera)
+    camera.send(START, scene(0), IDS, BOXES)
+    ros_graph.spin_until(lambda: received, what="the fused frame")
+    (expected,) = reference(exported, [("left", START, scene(0), IDS, BOXES)])
+    for row, detection in enumerate(received[0].detections):
+        np.testing.assert_allclose(pmf_of(detection), expected.pmf[row], atol=1e-5)
 
 
 def test_bad_messages_are_counted_and_the_next_good_frame_is_right(ros_graph, make_node, listener, bundle):
@@ -443,3 +462,53 @@ def test_the_name_that_identity_had_is_still_understood(make_node, ros_graph, mo
     assert node.parameters.of(StreamSettings).identity == "camera"
     both = make_node(identity="auto", track_id_scope="camera")
     assert both.parameters.of(StreamSettings).identity == "auto"  # today's name counts more
+
+
+def test_sets_decisions_and_the_status_of_every_object_are_there_for_a_planner(
+    ros_graph, make_node, listener, bundle, tmp_path
+):
+    names, objects = bundle.class_names, 2
+    limits = [[5.0, 5.0, 5.0, None, None, None]] * 3  # only 95% can be promised: classes of p >= e^-5
+    calibrated = Reliance.from_dict(
+        {
+            "groups": [1, 3, 10],
+            "coverages": [0.8, 0.9, 0.95, 0.98, 0.99, 0.995],
+            "objects": [30, 30, 30],
+            "thresholds": limits,
+            "edges": [],
+            "bounds": [0.25],
+        }
+    )
+    file, costs = tmp_path / "reliant.safetensors", tmp_path / "costs.yaml"
+    save_bundle(replace(bundle, meta=replace(bundle.meta, reliance=calibrated.as_dict())), file)
+    costs.write_text("wait: {otherwise: 1}\ngo: {otherwise: 100}\n")
+    make_node(model=str(file), costs=str(costs)).start()
+    camera = CameraOnGraph(listener, "left")
+    received = connect(ros_graph, listener, camera)
+    kinds = {
+        "/track_status": DiagnosticArray,
+        "/class_sets": Detection2DArray,
+        "/decisions": Detection2DArray,
+    }
+    heard = {topic: ros_graph.collect(listener, kind, topic, 10) for topic, kind in kinds.items()}
+    for topic in kinds:
+        ros_graph.wait_for_publishers(listener, topic)
+    step = 0
+    while not all(heard.values()):  # until the node has discovered these subscriptions
+        camera.send(START + step * TENTH, scene(0), IDS, BOXES)
+        step += 1
+        ros_graph.spin_until(lambda count=step: len(received) == count, what="the fused frame")
+    fused = {stamp_of(message): message for message in received}
+    sets = heard["/class_sets"][0]
+    for own, whole in zip(sets.detections, fused[stamp_of(sets)].detections, strict=True):
+        inside = [r.hypothesis.class_id for r in whole.results if r.hypothesis.score >= np.exp(-5.0)]
+        assert [r.hypothesis.class_id for r in own.results] == inside
+    for detection in heard["/decisions"][0].detections:
+        (result,) = detection.results
+        assert result.hypothesis.class_id == "wait" and result.hypothesis.score == pytest.approx(1.0)
+    status = heard["/track_status"][0].status
+    assert [s.name for s in status] == ["track a", "track b"] and len(status) == objects
+    values = {value.key: value.value for value in status[0].values}
+    assert (values["answer"], values["error at most"], values["coverage"]) == ("known", "0.250000", "0.95")
+    assert values["top class"] in names and values["class changed"] == "no"
+    assert set(values["set"].split("; ")) <= {*names, "any"}

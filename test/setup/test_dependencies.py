@@ -14,13 +14,15 @@ import pytest
 from support.processes import REPOSITORY
 
 PYPI_NAME = {"cv2": "opencv-python-headless", "yaml": "PyYAML"}
-# Packages that no node needs, by the extra that brings them.
+# Packages that nodes can do without, by the extra that brings them.
+LAB = {"matplotlib", "rich", "torch"}
 EXTRAS = {
     "bags": {"rich", "rosbags"},
     "fleet": {"dask", "distributed", "pyarrow", "rich", "rosbags"},
-    "import": {"matplotlib", "onnx", "onnxruntime", "rich"},
-    "lab": {"matplotlib", "rich"},
+    "import": {"onnx", "onnxruntime", *LAB},
+    "lab": LAB,
     "onnx": {"onnxruntime"},
+    "torch": {"torch"},
 }
 NOT_FOR_NODES = {name for names in EXTRAS.values() for name in names}
 NO_ROSDEP_KEY = {"safetensors"}  # package.xml says so in a comment
@@ -51,7 +53,8 @@ def names_in(requirements: list[str]) -> set[str]:
 
 def manifest_dependencies(*tags: str) -> set[str]:
     root = ElementTree.parse(REPOSITORY / "package.xml").getroot()
-    return {element.text or "" for tag in tags for element in root.iter(tag)}
+    found = [element for tag in tags for element in root.iter(tag) if "condition" not in element.attrib]
+    return {element.text or "" for element in found}
 
 
 @pytest.fixture
@@ -77,6 +80,19 @@ def test_package_xml_depends_on_just_what_nodes_import():
     needed = imported_modules() - NOT_FOR_NODES - NO_ROSDEP_KEY
     expected = {name if is_ros(name) else keys.get(name, f"python3-{name}") for name in needed}
     assert manifest_dependencies("depend", "exec_depend") == expected
+
+
+@pytest.mark.parametrize(
+    ("distribution", "has_torch"),
+    [("humble", 0), ("jazzy", 0), ("kilted", 0), ("lyrical", 1), ("rolling", 1)],
+)
+def test_rosdep_is_asked_for_torch_only_where_its_package_is_new_enough(distribution, has_torch):
+    package = pytest.importorskip("catkin_pkg.package").parse_package(REPOSITORY)
+    package.evaluate_conditions({"ROS_DISTRO": distribution})
+    keys = [each.name for each in package.exec_depends if each.evaluated_condition]
+    assert keys.count("python3-torch") == has_torch
+    every = [each.name for each in [*package.exec_depends, *package.test_depends]]
+    assert not [key for key in every if key.endswith("-pip")], "packages of PyPI cannot be released"
 
 
 def test_the_versions_of_code_and_manifest_agree():

@@ -17,7 +17,9 @@ from lla_fusion_ros.fusion.safety import least_lapse, safety_of
 from lla_fusion_ros.lab.calibration.fusers import right_frames
 from lla_fusion_ros.lab.datasets import REGIMES, Regime, TrackSet
 from lla_fusion_ros.lab.evaluation.cached_views import network_outputs
+from lla_fusion_ros.lab.evaluation.change_rates import change_rates
 from lla_fusion_ros.lab.evaluation.fused import CHUNK, fuse_tracks
+from lla_fusion_ros.lab.evaluation.reliance_scores import bound_records, coverage_records
 from lla_fusion_ros.lab.evaluation.selection import Selection
 from lla_fusion_ros.lab.evaluation.track_scores import (
     OPPONENT,
@@ -31,6 +33,7 @@ from lla_fusion_ros.lab.evaluation.track_scores import (
 )
 from lla_fusion_ros.lab.evaluation.warning_rates import warning_rates
 from lla_fusion_ros.lab.evaluation.warning_scores import ood_record, switch_record, track_scores_after
+from lla_fusion_ros.lab.evaluation.wrapper import Branch, Leaf, grow, wrapped
 from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.types.errors import InputError, unknown_name
 from lla_fusion_ros.types.pmf import entropy
@@ -54,6 +57,8 @@ class Options:
         safety: also try the fusers on contradictions, repetitions and for how sure they get.
         conditions: also count how often tracks are called unknown, or cannot be told, under conditions.
         background: a folder of images without known objects for that.
+        reliance: also check the sets and bounds, beside an uncertainty wrapper.
+        changes: also show glitches, abrupt and gradual changes under one id.
     """
 
     regimes: tuple[Regime, ...] = REGIMES
@@ -67,6 +72,8 @@ class Options:
     safety: bool = False
     conditions: bool = False
     background: str | None = None
+    reliance: bool = False
+    changes: bool = False
 
     def seeds(self, regime: Regime) -> range:
         """One seed per draw of a regime."""
@@ -84,6 +91,9 @@ class Evaluation:
     switch: list[dict[str, Any]] = field(default_factory=list)
     safety: list[dict[str, Any]] = field(default_factory=list)
     conditions: list[dict[str, Any]] = field(default_factory=list)
+    sets: list[dict[str, Any]] = field(default_factory=list)
+    bounds: list[dict[str, Any]] = field(default_factory=list)
+    changes: list[dict[str, Any]] = field(default_factory=list)
     scores: dict[Key, TrackScores] = field(default_factory=dict)
     pmfs: dict[Key, np.ndarray] = field(default_factory=dict)  # of the default fuser and all networks only
     labels: dict[str, np.ndarray] = field(default_factory=dict)  # regime -> of every track and draw
@@ -118,6 +128,9 @@ def evaluate(
         classify = Classifier(bundle, precision=options.precision)
         watched = selection.inside, selection.outside, options.background, options.seed
         result.conditions = list(warning_rates(bundle, classify, *watched, report.stage))
+    if options.changes:
+        classify = Classifier(bundle, precision=options.precision)
+        result.changes = change_rates(bundle, classify, selection.inside, options.seed, report.stage)
     report.stage("comparisons")
     result.comparisons = comparisons(result.scores, run.draws)
     return result
@@ -135,6 +148,7 @@ class _Run:
         self.panels = [_Panel(bundle, count, names) for count in _chosen_networks(bundle, options.networks)]
         self.draws = Resamples.draw(len(selection.inside.tracks), options.resamples)
         self.result = Evaluation()
+        self._tree: Leaf | Branch | None = None
 
     def score(self, regime: Regime) -> None:
         inside = self._drawn(self.selection.inside, regime)
@@ -145,6 +159,8 @@ class _Run:
             self._score_panel(panel, inside, regime)
             if self.options.safety and panel.complete:
                 self._score_safety(panel, inside, regime)
+            if self.options.reliance and panel.complete:
+                self._score_reliance(panel, inside, regime)
         self._score_warnings(inside, outside, regime)
 
     def _drawn(self, tracks: TrackSet, regime: Regime) -> TrackViews | None:
@@ -198,6 +214,44 @@ class _Run:
                 safety_of(fuser, some, views, self.options.seed), needed_doubt=least_lapse(objects)
             )
             self.result.safety.append({"fuser": name, "regime": regime, **found.as_dict()})
+
+    def _score_reliance(self, panel: _Panel, tracks: TrackViews, regime: str) -> None:
+        """Sets and bounds of the default fuser, which they are calibrated for."""
+        reliance = self.bundle.reliance()
+        if reliance is None:
+            raise InputError(
+                f"bundle '{self.bundle.source}' has no sets and bounds: `lla-fusion calibrate` adds them"
+            )
+        self.report.stage(f"{regime}, sets and bounds")
+        fused, single = [], []
+        for chunk, views in panel.chunks(tracks):
+            fused.append(fuse_tracks(panel.default_fuser, chunk, views).pmf.astype(np.float32))
+            single.append(views.mean_pmf.astype(np.float32).reshape(fused[-1].shape))
+        pmf, alone = np.concatenate(fused), np.concatenate(single)
+        sets = coverage_records(reliance, pmf, tracks)
+        bounds = bound_records(reliance, pmf, alone, tracks, self._wrapper(panel))
+        self.result.sets += [{"regime": regime, **record} for record in sets]
+        self.result.bounds += [{"regime": regime, **record} for record in bounds]
+
+    def _wrapper(self, panel: _Panel) -> Leaf | Branch | None:
+        """An uncertainty wrapper of the same networks, calibrated on the same tracks; grown once."""
+        validation = self.selection.validation
+        if validation is None:
+            return None
+        if self._tree is None:
+            parts = []
+            for regime in REGIMES:  # as they were calibrated: other draws than those that are scored
+                longest, precision = max(self.options.lengths), self.options.precision
+                given = self.bundle, validation, regime, 0, longest, self.cache, None, precision
+                tracks = network_outputs(*given)
+                views = np.concatenate([v.mean_pmf for _, v in panel.chunks(tracks)])
+                vote, features = wrapped(views.reshape(len(tracks), tracks.longest, -1))
+                wrong = vote != tracks.label[:, None]
+                source = np.repeat(tracks.source, tracks.steps)
+                parts.append((features[tracks.real], wrong[tracks.real], source))
+            features, wrong, source = (np.concatenate(column) for column in zip(*parts, strict=True))
+            self._tree = grow(features, wrong, source)
+        return self._tree
 
     def _score_warnings(self, inside: TrackViews, outside: TrackViews | None, regime: str) -> None:
         """The fitted warnings need all networks; the entropy of the fused pmf works with any number."""

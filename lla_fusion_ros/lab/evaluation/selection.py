@@ -14,10 +14,15 @@ SPLITS = ("all", "test")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Tracks of classes the bundle knows, and tracks of none of them (label -1)."""
+    """Tracks of classes the bundle knows, and tracks of none of them (label -1).
+
+    Attributes:
+        validation: what the bundle was calibrated on, where that is known.
+    """
 
     inside: TrackSet
     outside: TrackSet
+    validation: TrackSet | None = None
 
 
 def select_tracks(bundle: Bundle, tracks: TrackSet, split: str) -> Selection:
@@ -82,4 +87,4 @@ def _test_split(bundle: Bundle, tracks: TrackSet) -> Selection:
             f"bundle '{bundle.source}' was trained without keeping test tracks aside; "
             "use --split all for data it has never seen"
         )
-    return Selection(splits.test, splits.outside)
+    return Selection(splits.test, splits.outside, splits.validation)

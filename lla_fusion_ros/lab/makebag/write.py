@@ -13,7 +13,7 @@ import numpy as np
 from lla_fusion_ros.bags.writer import BagWriter, check_removable
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.cdr import Header
-from lla_fusion_ros.messages.detections import write_detections
+from lla_fusion_ros.messages.detections import Listing, write_detections
 from lla_fusion_ros.messages.geometry import write_camera_info, write_transforms
 from lla_fusion_ros.messages.images import write_compressed_image, write_image
 from lla_fusion_ros.report.truth import Truth, TruthSpan, write_truth
@@ -23,6 +23,8 @@ from lla_fusion_ros.types.errors import BagError
 
 Encoding = Literal["png", "jpeg", "raw"]
 JPEG_QUALITY = 92
+MISTAKEN_FOR = 3  # classes that a flickering detector takes a class for
+RIGHT_SCORE, WRONG_SCORE = (0.35, 0.95), (0.3, 0.75)  # what it is sure of, from and to
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ class SceneFrame:
         boxes: cx, cy, w, h in pixels.                       [objects, 4]
         ids: track ids.
         classes: what each object really is; None for something outside the classes.
+        said: what the detector says of them, of which its first class is told; None: nothing.
+            [objects, classes]
     """
 
     camera: str
@@ -43,6 +47,7 @@ class SceneFrame:
     boxes: np.ndarray
     ids: tuple[str, ...]
     classes: tuple[str | None, ...]
+    said: np.ndarray | None = None
 
 
 def drive_frames(drive: Iterable[CameraFrame]) -> Iterator[SceneFrame]:
@@ -52,6 +57,29 @@ def drive_frames(drive: Iterable[CameraFrame]) -> Iterator[SceneFrame]:
             name if label >= 0 else None for name, label in zip(frame.names, frame.labels, strict=True)
         )
         yield SceneFrame(frame.camera, frame.stamp, frame.image, frame.boxes, frame.ids, classes)
+
+
+def flickering(
+    frames: Iterable[SceneFrame], class_names: tuple[str, ...], share: float, seed: int = 0
+) -> Iterator[SceneFrame]:
+    """The frames with a detector that tells a class and its score, and in a `share` of the boxes a wrong one.
+
+    What an object is mistaken for is always one of the same few classes, as with real detectors; it is less
+    sure of a wrong class, but not by much. Of unknown objects it says anything, with low scores.
+    """
+    rng, same = np.random.default_rng([seed, 11]), np.random.default_rng(11)  # one detector on all roads
+    count = len(class_names)
+    rivals = np.array([same.choice(count, min(MISTAKEN_FOR, count), replace=False) for _ in range(count)])
+    for frame in frames:
+        said = np.empty((len(frame.ids), count))
+        for row, name in enumerate(frame.classes):
+            true = int(rng.integers(count)) if name is None else class_names.index(name)
+            wrong = rng.random() < share
+            says = int(rng.choice(rivals[true])) if wrong else true
+            score = rng.uniform(*(WRONG_SCORE if wrong or name is None else RIGHT_SCORE))
+            said[row] = (1 - score) / (count - 1)
+            said[row, says] = score
+        yield replace(frame, said=said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +122,7 @@ def make_bag(
             for frame in frames:
                 if rig is not None:
                     _write_geometry(writer, rig, frame, is_first=not count)
-                _write_frame(writer, frame, encoding, with_ids)
+                _write_frame(writer, frame, encoding, with_ids, class_names)
                 _extend(spans, frame)
                 cameras[frame.camera] = None
                 first = first or frame.stamp
@@ -124,7 +152,9 @@ def check_place(folder: Path, overwrite: bool) -> None:
             raise BagError(f"'{path}' exists already: give another place or --overwrite")
 
 
-def _write_frame(writer: BagWriter, frame: SceneFrame, encoding: Encoding, with_ids: bool) -> None:
+def _write_frame(
+    writer: BagWriter, frame: SceneFrame, encoding: Encoding, with_ids: bool, class_names: tuple[str, ...]
+) -> None:
     header = Header(frame.stamp, optical_frame(frame.camera))
     bgr = cv2.cvtColor(frame.image, cv2.COLOR_RGB2BGR)
     if encoding == "raw":
@@ -142,7 +172,8 @@ def _write_frame(writer: BagWriter, frame: SceneFrame, encoding: Encoding, with_
     detections = "/" + contract.detections_topic(frame.camera)
     writer.add(detections, contract.DETECTIONS)
     ids = frame.ids if with_ids else ("",) * len(frame.ids)
-    writer.write(detections, frame.stamp, write_detections(header, ids, boxes))
+    told = Listing(most=1, class_names=class_names, rest=False)
+    writer.write(detections, frame.stamp, write_detections(header, ids, boxes, frame.said, told))
 
 
 def _write_geometry(writer: BagWriter, rig: Rig, frame: SceneFrame, is_first: bool) -> None:

@@ -1,0 +1,177 @@
+"""A bundle for a detector's scores, from a recording whose truth is known."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lla_fusion_ros import __version__
+from lla_fusion_ros.bags.reader import Bag
+from lla_fusion_ros.bags.topics import find_cameras, name_cameras
+from lla_fusion_ros.bundle import Bundle, make_bundle
+from lla_fusion_ros.bundle.bundle import PMF_FUSERS, SCORES
+from lla_fusion_ros.bundle.scores import is_free, no_posterior, score_bundle, score_meta, score_tensors
+from lla_fusion_ros.fusion.along import flat_views
+from lla_fusion_ros.lab.calibration.assemble import Stage
+from lla_fusion_ros.lab.calibration.fusers import choose_default, fit_fuser, score_tracks
+from lla_fusion_ros.reliance.statements import calibrate
+from lla_fusion_ros.replay.sources import bag_views, make_perception, with_names
+from lla_fusion_ros.report.truth import OUTSIDE, Truth
+from lla_fusion_ros.stream.frames import ViewFrame
+from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.settings import FusionSettings
+from lla_fusion_ros.types.track_views import TrackViews
+from lla_fusion_ros.warnings.contradiction import evidence
+from lla_fusion_ros.warnings.fit import CAMERA_SPAN
+from lla_fusion_ros.warnings.fit_contradiction import NEVER, fit_camera, fit_switch
+from lla_fusion_ros.warnings.model import SCORES as SCORE_NAMES
+from lla_fusion_ros.warnings.model import Detector, FeatureSpace, WarningModel
+
+FEWEST_TRACKS = 20  # of known classes, to fit anything on
+CANDIDATES = ("pool", "log_odds", "ema", "mean_pmf")  # none that takes frames for independent
+FOLDS = 5
+
+
+def calibrated_scores(
+    path: Path, truth: Truth, stage: Stage, cameras: Sequence[str] = (), seed: int = 0
+) -> Bundle:
+    """What is mistaken for what, the numbers of the fusers, and the thresholds of contradictions."""
+    with Bag(path) as bag:
+        named = list(cameras)
+        wiring = name_cameras(bag.summary, named, False) if named else find_cameras(bag.summary, False)
+        if not wiring.cameras:
+            raise InputError(f"'{path}' has no detections to calibrate on: {'; '.join(wiring.missing)}")
+        stage("reading the detections", 0, 0)
+        plain = with_names(score_bundle(), bag, wiring.cameras)
+        said, class_names = names_of_classes(plain, truth)
+        meta = score_meta(tuple(class_names), {"name": SCORES, "said": list(said)})
+        bundle = make_bundle(meta, score_tensors(meta), no_posterior(len(class_names)))
+        tracks = read_tracks(bag, wiring.cameras, bundle, truth)
+        confusion = learned_confusion(tracks, len(class_names))
+        bundle = make_bundle(meta, score_tensors(meta, confusion), no_posterior(len(class_names)))
+        tracks = read_tracks(bag, wiring.cameras, bundle, truth)
+    return _fitted(bundle, tracks, confusion, {"name": truth.data_set or path.name}, stage, seed)
+
+
+def names_of_classes(plain: Bundle, truth: Truth) -> tuple[list[str], list[str]]:
+    """What messages call the classes, and what they are: the same, or numbers of the truth's class names."""
+    met = [name for name in plain.class_names if not is_free(name)]
+    true = list(truth.class_names) or sorted(
+        {span.class_name for spans in truth.tracks.values() for span in spans if span.class_name}
+    )
+    if all(name.isdigit() and int(name) < len(true) for name in met) and not set(met) & set(true):
+        return [str(number) for number in range(len(true))], true
+    if not set(met) & set(true):
+        raise InputError(
+            f"the detections name {', '.join(met[:4])} ..., the truth {', '.join(true[:4])} ...: they share "
+            "no class; write the truth with the detector's names"
+        )
+    names = [*true, *(name for name in met if name not in true)]
+    return names, names
+
+
+def read_tracks(bag: Bag, cameras: Any, bundle: Bundle, truth: Truth) -> TrackViews:
+    """The views of the objects that are one known class from beginning to end."""
+    perception = make_perception(bundle, cameras, StreamSettings(), FusionSettings())
+    numbers = {name: number for number, name in enumerate(bundle.class_names)}
+    rows: dict[str, list[tuple[np.ndarray, int]]] = defaultdict(list)
+    labels: dict[str, set[int | None]] = defaultdict(set)
+    frames: Iterable[list[ViewFrame]] = bag_views(bag, cameras, perception, bundle)
+    for frame in (each for batch in frames for each in batch):
+        camera = perception.cameras.index(frame.camera)
+        for row, (name, own) in enumerate(zip(frame.ids, frame.track_ids, strict=True)):
+            rows[name].append((frame.views.logits[row], camera))
+            labels[name].add(truth.label_at(own, frame.header.stamp, numbers))
+    kept = [name for name in rows if len(labels[name]) == 1 and not labels[name] & {None, OUTSIDE}]
+    if len(kept) < FEWEST_TRACKS:
+        raise InputError(
+            f"the truth knows {len(kept)} of the {len(rows)} tracks in the bag; {FEWEST_TRACKS} are needed "
+            "to calibrate on (where the detections have no ids of their own, the truth cannot name them)"
+        )
+    steps = np.array([len(rows[name]) for name in kept])
+    logits = np.zeros((len(kept), steps.max(), 1, bundle.classes), np.float32)
+    of_camera = np.zeros(logits.shape[:2], np.int64)
+    for track, name in enumerate(kept):
+        logits[track, : steps[track]] = [view for view, _ in rows[name]]
+        of_camera[track, : steps[track]] = [index for _, index in rows[name]]
+    features = np.zeros((*logits.shape[:3], 2), np.float32)
+    features[..., 1] = 1.0
+    label = np.array([next(iter(labels[name])) for name in kept])
+    return replace(TrackViews.of_one_camera(logits, features, steps, label), camera=of_camera)
+
+
+def learned_confusion(tracks: TrackViews, classes: int) -> np.ndarray:
+    """How the truth is spread where the detector is wrong, by what it says.  [said, true]"""
+    logits, _, label = tracks.flat()
+    counts = np.full((classes, classes), 0.5)
+    np.add.at(counts, (logits[:, 0].argmax(axis=1), label), 1.0)
+    np.fill_diagonal(counts, 0.0)
+    return counts / counts.sum(axis=1, keepdims=True)
+
+
+def _fitted(
+    bundle: Bundle,
+    tracks: TrackViews,
+    confusion: np.ndarray,
+    dataset: dict[str, Any],
+    stage: Stage,
+    seed: int,
+) -> Bundle:
+    posterior = bundle.posterior()
+    views = flat_views(posterior, tracks.logits, tracks.features)
+    values = {}
+    for done, name in enumerate(PMF_FUSERS):
+        stage("fusers", done, len(PMF_FUSERS))
+        values[name] = fit_fuser(name, tracks, views)
+    choice = choose_default(posterior, tracks, candidates=CANDIDATES, folds=FOLDS, seed=seed)
+    reliance = calibrate(choice.pmf, tracks.real, tracks.label, tracks.regime, tracks.source)
+    stage("thresholds of contradictions", 0, 0)
+    model = contradictions(views.mean_pmf, tracks, bundle.classes, seed)
+    arrays, record = model.to_parts()
+    meta = replace(
+        bundle.meta,
+        fusers=values,
+        default_fuser=choice.name,
+        warnings=record,
+        reliance=reliance.as_dict(),
+        dataset={**dataset, "tracks": len(tracks)},
+        package_version=__version__,
+    )
+    done_bundle = make_bundle(meta, score_tensors(meta, confusion), posterior, arrays)
+    scores = {"validation": score_tracks(done_bundle, tracks), "nll_by_fuser": choice.nll}
+    return replace(done_bundle, meta=replace(meta, scores=scores))
+
+
+def contradictions(mean_pmf: np.ndarray, tracks: TrackViews, classes: int, seed: int) -> WarningModel:
+    """A warning model that tells contradictions only: what is unknown cannot be told without features."""
+    shape = (len(tracks), tracks.longest)
+    said = evidence(mean_pmf).reshape(*shape, -1).astype(np.float32)
+    nothing = np.zeros((*shape, 1), np.float32)
+    weight, switch, detected = fit_switch(said, nothing, np.zeros(len(tracks)), tracks, seed)
+    one = np.ones((1, 1, 1))
+    space = FeatureSpace(
+        bank=np.ones((1, 1)),
+        whitening=one,
+        centres=np.zeros((1, classes, 1)),
+        middle=np.zeros((1, 1)),
+        residual=np.zeros((1, 1, 0)),
+        projection=np.zeros((1, 1)),
+    )
+    columns = len(SCORE_NAMES)
+    never = Detector(np.zeros(columns), np.ones(columns), np.zeros(columns), 0.0, NEVER)
+    return WarningModel(
+        space=space,
+        unknown=never,
+        excuse=None,
+        feature_weight=weight,
+        camera_span=CAMERA_SPAN,
+        switch=switch,
+        camera=fit_camera(said, tracks, seed),
+        quality={"switch_detected_5": detected},
+    )

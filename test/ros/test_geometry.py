@@ -1,0 +1,129 @@
+"""Two cameras with trackers of their own, over DDS: joined by geometry, or apart with a reason."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from sensor_msgs.msg import CameraInfo, CompressedImage
+from vision_msgs.msg import Detection2DArray
+
+from lla_fusion_ros.lab.makebag.write import drive_frames
+from lla_fusion_ros.messages.cdr import Header
+from lla_fusion_ros.messages.detections import write_detections
+from lla_fusion_ros.messages.geometry import write_camera_info, write_transforms
+from lla_fusion_ros.messages.images import write_compressed_image
+from lla_fusion_ros.ros.perception import PerceptionNode
+from lla_fusion_ros.signworld import Drive, DriveSettings
+from lla_fusion_ros.signworld.geometry import optical_frame, rig_of
+
+tf2 = pytest.importorskip("tf2_msgs.msg", reason="tf2_msgs is built by `make setup` without a sourced ROS")
+
+DRIVE = Drive(DriveSettings(seed=3, duration=2.5))
+
+
+@pytest.fixture(scope="module")
+def frames():
+    return list(drive_frames(DRIVE))
+
+
+@pytest.fixture
+def vehicle(ros_graph, ros_domain):
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=ros_domain)
+    node = Node("vehicle", context=context)
+    yield node
+    node.destroy_node()
+    context.shutdown()
+
+
+def play(ros_graph, vehicle, listener, frames, say_transforms: bool = True) -> tuple[list, list]:
+    """Send the drive with boxes that have no ids; what was fused, and the diagnostics."""
+    rig = rig_of(DRIVE)
+    static = vehicle.create_publisher(
+        tf2.TFMessage, "/tf_static", QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    )
+    moving = vehicle.create_publisher(tf2.TFMessage, "/tf", 50)
+    kinds = {"image/compressed": CompressedImage, "detections": Detection2DArray, "camera_info": CameraInfo}
+    senders = {
+        (camera, topic): vehicle.create_publisher(kind, f"/{camera}/{topic}", 50)
+        for camera in DRIVE.camera_names
+        for topic, kind in kinds.items()
+    }
+    fused = ros_graph.collect(listener, Detection2DArray, "/fused_classes", 200)
+    told = ros_graph.collect(listener, DiagnosticArray, "/diagnostics", 50)
+    for sender in (*senders.values(), moving, static):
+        ros_graph.wait_for_subscribers(sender)
+    ros_graph.wait_for_publishers(listener, "/fused_classes")
+    if say_transforms:
+        static.publish(write_transforms(rig.mounts))
+    for number, frame in enumerate(frames):
+        header = Header(frame.stamp, optical_frame(frame.camera))
+        moving.publish(write_transforms([rig.vehicle(frame.stamp)]))
+        senders[frame.camera, "camera_info"].publish(write_camera_info(rig.infos[frame.camera]))
+        data = cv2.imencode(".jpg", frame.image[..., ::-1])[1].tobytes()
+        senders[frame.camera, "image/compressed"].publish(write_compressed_image(header, data, "jpeg"))
+        boxes = np.insert(frame.boxes, 2, 0.0, axis=1)
+        senders[frame.camera, "detections"].publish(write_detections(header, ("",) * len(boxes), boxes))
+        ros_graph.spin_until(lambda number=number: len(fused) >= number - 4)
+    ros_graph.spin_until(lambda: len(fused) == len(frames))
+    return fused, told
+
+
+@pytest.fixture
+def start(ros_graph, model):
+    nodes = []
+
+    def run(**parameters) -> PerceptionNode:
+        values = {"model": model, "cameras": list(DRIVE.camera_names), "queue_depth": 200, **parameters}
+        node = PerceptionNode(parameter_overrides=[Parameter(key, value=v) for key, v in values.items()])
+        nodes.append(ros_graph.add(node))
+        node.start()
+        return node
+
+    yield run
+    for node in nodes:
+        node.stop()
+
+
+def objects(fused, frames) -> set[tuple[str, str]]:
+    """Camera and object of everything in the last ten frames of each."""
+    cameras = {(frame.stamp): frame.camera for frame in frames}
+    found = set()
+    for message in fused[-20:]:
+        stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
+        found |= {(cameras[stamp], each.id) for each in message.detections}
+    return found
+
+
+def value(told, camera: str, key: str) -> str:
+    for message in reversed(told):
+        for status in message.status:
+            if status.name.endswith(f"camera {camera}"):
+                return {pair.key: pair.value for pair in status.values}.get(key, "")
+    return ""
+
+
+def test_objects_of_two_cameras_are_one_where_geometry_says_so(ros_graph, start, vehicle, listener, frames):
+    node = start()
+    fused, told = play(ros_graph, vehicle, listener, frames)
+    found = objects(fused, frames)
+    shared = {name for camera, name in found if camera == "left"} & {n for c, n in found if c == "right"}
+    assert len(shared) >= 2, found
+    assert node.perception.joining.association.joins >= 2
+    ros_graph.spin_until(lambda: value(told, "right", "geometry").startswith("joined"))
+
+
+def test_without_transforms_cameras_stay_apart_and_the_reason_is_told(
+    ros_graph, start, vehicle, listener, frames
+):
+    node = start()
+    fused, told = play(ros_graph, vehicle, listener, frames[:30], say_transforms=False)
+    assert all(name.startswith(camera) for camera, name in objects(fused, frames))
+    assert node.perception.joining.association.joins == 0
+    ros_graph.spin_until(lambda: "no transform leads" in value(told, "right", "geometry"))
