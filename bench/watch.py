@@ -114,11 +114,11 @@ def main() -> int:
     source = subprocess.Popen([sys.executable, "-m", "bench.watch", "--publish", *size], env=here)
     watch = subprocess.Popen(
         [sys.executable, "-m", "lla_fusion_ros.cli.main", "watch", "--web", "--port", "0"],
-        env=here, stdout=subprocess.PIPE, text=True,
+        env=here, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
-        assert watch.stdout is not None
-        found = re.search(r"http://\S+?(?=,)", watch.stdout.readline())
+        assert watch.stderr is not None
+        found = re.search(r"http://\S+?(?=,)", watch.stderr.readline())
         assert found is not None
         with urlopen(found[0] + "events", timeout=60) as page:
             while not (state := _next(page)) or len(state["objects"]) < args.objects:

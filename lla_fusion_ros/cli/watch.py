@@ -9,6 +9,7 @@ import time
 import webbrowser
 from typing import TYPE_CHECKING
 
+from lla_fusion_ros.cli.options import STDOUT, add_json_option, write_json
 from lla_fusion_ros.cli.words import printable
 from lla_fusion_ros.types.errors import InputError
 
@@ -22,6 +23,7 @@ HELP = "show what a running fusion sees, live in the terminal or as a page"
 EXAMPLE = """\
 lla-fusion watch
 lla-fusion watch --web
+lla-fusion watch --seconds 3 --json
 lla-fusion watch --web --host 0.0.0.0 --port 8700"""
 
 _LOCAL = "127.0.0.1"
@@ -39,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
     parser.add_argument("--seconds", type=float, help="stop after so long")
+    add_json_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -55,6 +58,8 @@ def run(args: argparse.Namespace) -> int:
         with Watcher(scene) as watcher:
             if args.web:
                 _serve(args, scene, watcher, end)
+            elif args.json == STDOUT:
+                _wait(end)
             elif sys.stdin.isatty() and sys.stdout.isatty():
                 from lla_fusion_ros.cli.watch_screen import show
 
@@ -63,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
                 _lines(scene, end)
     except KeyboardInterrupt:
         pass  # how one leaves
+    write_json(scene.snapshot(), args.json)  # what was seen last
     return 0
 
 
@@ -71,17 +77,21 @@ def _serve(args: argparse.Namespace, scene: Scene, watcher: Watcher, end: float)
 
     with PageServer(scene, watcher.look_at, args.host, args.port) as server:
         threading.Thread(target=server.serve_forever, name="page", daemon=True).start()
-        print(f"watching at {server.address}, Ctrl-C ends it", flush=True)
+        print(f"watching at {server.address}, Ctrl-C ends it", file=sys.stderr, flush=True)
         if args.host != _LOCAL:
-            print("note: everybody who reaches this address sees images and objects", flush=True)
+            print("note: everybody who reaches this address sees images and objects", file=sys.stderr)
         if args.open:
             webbrowser.open(server.address)
         try:
-            while time.monotonic() < end:
-                time.sleep(_STEP)
+            _wait(end)
         finally:
             server.closing = True
             server.shutdown()
+
+
+def _wait(end: float) -> None:
+    while time.monotonic() < end:
+        time.sleep(_STEP)
 
 
 def _lines(scene: Scene, end: float) -> None:

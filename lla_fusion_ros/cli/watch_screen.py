@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import sys
 import termios
@@ -237,6 +238,11 @@ def _keys_line(view: View) -> Text:
     )
 
 
+def split_keys(text: str) -> list[str]:
+    """What was typed since the last look; an arrow is one key."""
+    return [key.replace("\x1bO", "\x1b[") for key in re.findall(r"\x1b[\[O][A-Z]|.", text, re.DOTALL)]
+
+
 @contextmanager
 def _keys() -> Iterator:
     """A function that waits so many seconds for keys; the terminal is as before in the end."""
@@ -246,10 +252,7 @@ def _keys() -> Iterator:
     def read(seconds: float) -> list[str]:
         if not select.select([place], [], [], seconds)[0]:
             return []
-        text = os.read(place, 256).decode(errors="ignore")
-        if text.startswith(_ESCAPE + "["):
-            return [_ESCAPE + part for part in text.split(_ESCAPE)[1:]]
-        return list(text)
+        return split_keys(os.read(place, 256).decode(errors="ignore"))
 
     try:
         tty.setcbreak(place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from threading import Event, Thread
 
@@ -47,5 +48,7 @@ def test_a_browser_shows_what_a_running_node_fuses(ros_graph, ros_process, model
 def test_without_a_terminal_it_prints_a_line_a_second(ros_domain, capsys):
     assert main(["watch", "--seconds", "2.5"]) == 0
     assert "0 objects in view" in capsys.readouterr().out
+    assert main(["watch", "--seconds", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["objects"] == []
     assert main(["watch", "--host", "0.0.0.0"]) == 1
     assert "add --web" in capsys.readouterr().err

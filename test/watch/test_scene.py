@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from lla_fusion_ros.cli.watch_screen import View, picture
+from lla_fusion_ros.cli.watch_screen import View, picture, split_keys
 from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.detections import parse_detections, write_detections
 from lla_fusion_ros.messages.status import Status, parse_label_info, write_label_info
@@ -86,6 +86,7 @@ def test_keys_sort_filter_choose_and_pause_and_the_terminal_is_never_steered(sce
 
     scene.take_states("", Header(0, "f"), [state(name, label=name) for name in NASTY])
     scene.take_states("", Header(0, "f"), [state("9", p=0.5), state("10", answer="unknown")])
+    assert split_keys("\x1b[B\x1bOAs\r\x1b") == ["\x1b[B", "\x1b[A", "s", "\r", "\x1b"]
     view = View()
     console = Console(width=140, height=40, force_terminal=True, color_system=None, legacy_windows=False)
     with console.capture() as shown:
