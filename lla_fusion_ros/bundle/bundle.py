@@ -9,7 +9,7 @@ head), `graph.<number>.<precision>` the bytes of a graph of one trunk or several
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -219,6 +219,13 @@ class Bundle:
                 + ", ".join(PMF_FUSERS)
             )
         return make_fuser(chosen, self.posterior(), self.meta.fusers.get(chosen), window)
+
+    def with_warnings(self, model: WarningModel) -> Bundle:
+        """The same with other warnings."""
+        arrays, record = model.to_parts()
+        kept = {name: array for name, array in self.tensors.items() if not name.startswith(_WARNINGS)}
+        kept |= {_WARNINGS + name: array for name, array in arrays.items()}
+        return replace(self, meta=replace(self.meta, warnings=record), tensors=kept)
 
     def warning_model(self) -> WarningModel | None:
         """The fitted warning models and thresholds, or None where nothing was fitted."""

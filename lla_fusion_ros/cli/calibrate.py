@@ -24,12 +24,13 @@ from lla_fusion_ros.cli.words import check_file, words
 NAME = "calibrate"
 EXTRA = "lab"
 HELP = (
-    "fit the fusers of a bundle again on its own validation tracks, the networks stay as they are; or make a "
+    "fit fusers and warnings of a bundle again on its own validation tracks, the networks stay; or make a "
     "bundle for a detector's scores from a recording of it"
 )
 EXAMPLE = """\
 lla-fusion calibrate models/gtsrb.safetensors --dataset gtsrb --root data/GTSRB --out gtsrb.safetensors
 lla-fusion calibrate signworld --dataset signworld --fusers evidence_pool --out signworld.safetensors
+lla-fusion calibrate signworld --dataset signworld --warnings --out signworld.safetensors
 lla-fusion calibrate drive --truth drive.truth.json --out scores.safetensors"""
 
 
@@ -50,6 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="",
         help="fit only these; the others keep their numbers (all)",
     )
+    how.add_argument("--warnings", action="store_true", help="fit the warnings, too")
+    how.add_argument("--background", metavar="DIR", help="natural images without objects, for the warnings")
     how.add_argument(
         "--draws", type=int, default=2, help="of the validation tracks' degradations (%(default)s)"
     )
@@ -81,14 +84,18 @@ def run(args: argparse.Namespace) -> int:
     wrong = [name for name in names if name not in fusers()]
     if wrong:
         raise InputError(f"--fusers {args.fusers}: {unknown_name('fuser', wrong[0], fusers())}")
-    options = CalibrationOptions(draws=args.draws, test=not args.no_test, seed=args.seed)
+    if args.background and not args.warnings:
+        raise InputError("--background needs --warnings: only they are fitted against it")
+    options = CalibrationOptions(
+        draws=args.draws, test=not args.no_test, seed=args.seed, background=args.background
+    )
     bundle = load_bundle(find_model(args.bundle))
     with WorkProgress() as progress:
         progress.stage(f"loading {args.dataset}")
         tracks = load_dataset(args.dataset, args.root, progress.tracks, bundle.input_size, **options_of(args))
         tell_skipped(tracks)
         classify = Classifier(bundle, precision="float32")
-        fresh = recalibrated(bundle, tracks, names, options, classify, progress.part)
+        fresh = recalibrated(bundle, tracks, names, options, classify, progress.part, args.warnings)
     commands = [*bundle.meta.training.get("commands", []), shlex.join(["lla-fusion", *sys.argv[1:]])]
     training = {**bundle.meta.training, "commands": commands}
     fresh = replace(fresh, meta=replace(fresh.meta, training=training))

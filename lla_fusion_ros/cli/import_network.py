@@ -145,7 +145,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _recipe(args: argparse.Namespace) -> ImportRecipe:
     from lla_fusion_ros.lab.calibration.assemble import CalibrationOptions
-    from lla_fusion_ros.lab.calibration.fusers import CANDIDATES
     from lla_fusion_ros.lab.importing.recipe import ImportRecipe
 
     usual = QUICK if args.quick else USUAL
@@ -156,7 +155,7 @@ def _recipe(args: argparse.Namespace) -> ImportRecipe:
         outliers=min(usual["outlier_tracks"], OUTLIERS),
         draws=usual["draws"] if args.draws is None else args.draws,
         test=not args.no_test,
-        candidates=QUICK_CANDIDATES if args.quick else CANDIDATES,
+        candidates=QUICK_CANDIDATES,
         seed=args.seed,
     )
     default = "0.8,0.2,0" if args.own_test else "0.7,0.15,0.15"

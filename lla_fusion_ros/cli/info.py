@@ -133,7 +133,7 @@ def bundle_lines(bundle: Bundle, size: int) -> list[str]:
 
 def _architecture(architecture: dict[str, Any]) -> str:
     options = ", ".join(f"{key} {value}" for key, value in architecture.items() if key != "name")
-    return f"{architecture.get('name')} ({options})"
+    return f"{architecture.get('name')}" + (f" ({options})" if options else "")
 
 
 def _values(values: dict[str, Any]) -> str:

@@ -44,10 +44,11 @@ def test_two_domains_do_not_hear_each_other(ros_process, ros_graph, ros_domain):
 
 
 def test_type_hashes_are_those_of_stock_vision_msgs():
-    """Nodes only talk to stock ROS 2 if the hashes are equal; these are vision_msgs 4.1's."""
+    """Nodes only talk to stock ROS 2 if the hashes are equal: those of vision_msgs 4.1.1 and 4.2.0."""
     expected = {
         "Detection2DArray": "RIHS01_214274120007f4a683866481336b70310268cfa107aebe9d594a6acf75bda968",
         "LabelInfo": "RIHS01_3d37df4015cdf660cc851c51897f2acd957e1ca6205ba0a99aebffb9406b0783",
+        "VisionInfo": "RIHS01_95d3116a17484ad91c9a2686e1d54890bbfc3ff6c6a2de137738c4950d45d284",
     }
     for name, wanted in expected.items():
         hashes = json.loads(description_file(name).read_text())["type_hashes"]

@@ -49,6 +49,7 @@ from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_views import TrackViews, joined
 from lla_fusion_ros.types.views import Views
 from lla_fusion_ros.warnings.fit import fit_warnings
+from lla_fusion_ros.warnings.model import WarningModel
 
 Stage = Callable[[str, int, int], None]  # name, so much of it done, of how much
 FEWEST_TRACKS = 10  # what `fit_warnings` asks for
@@ -124,17 +125,7 @@ def calibrated_bundle(
     values, weight_prior = _fuser_values(posterior, views, stage)
     chosen = choose_safely(posterior, views, weight_prior, values, options, stage)
     classify = _counted(trained.networks.classify, WARNINGS, expected, stage)
-    met = warning_tracks(
-        classify,
-        splits.validation,
-        validation,
-        trained.margin,
-        options.outliers,
-        options.background,
-        options.seed,
-    )
-    known = _known(trained, splits, classify, options)
-    warnings = fit_warnings(posterior, views, met.strange, known, met.conditions, met.unreadable)
+    warnings = warnings_for(classify, posterior, splits, validation, views, trained.margin, options)
     arrays, record = warnings.to_parts()
     meta = BundleMeta(
         architecture=trained.architecture,
@@ -205,12 +196,26 @@ def _posterior(
     return tune(posterior, logits.astype(np.float64), features, label)
 
 
-def _known(
-    trained: Trained, splits: Splits, classify: Callable[[np.ndarray], Views], options: CalibrationOptions
-) -> TrackViews:
-    """Training tracks under all regimes, every third frame: what the warnings take for known objects."""
-    crops = cut(splits.train, trained.size, trained.margin, border_of(trained.size))
-    return views_of_crops(classify, crops.take(np.flatnonzero(crops.frame % 3 == 0)), seed=options.seed + 3)
+def warnings_for(
+    classify: Callable[[np.ndarray], Views],
+    posterior: EnsemblePosterior,
+    splits: Splits,
+    crops: CropSet,
+    views: TrackViews,
+    margin: float,
+    options: CalibrationOptions,
+) -> WarningModel:
+    """The warnings of networks: `crops` of the validation tracks with a border, and `views` of them.
+
+    Known objects are the training tracks under all regimes, every sixth frame.
+    """
+    met = warning_tracks(
+        classify, splits.validation, crops, margin, options.outliers, options.background, options.seed
+    )
+    train = cut(splits.train, crops.size, margin, crops.border)
+    some = train.take(np.flatnonzero(train.frame % 6 == 0))
+    known = views_of_crops(classify, some, seed=options.seed + 3)
+    return fit_warnings(posterior, views, met.strange, known, met.conditions, met.unreadable)
 
 
 def _one_third_each(crops: CropSet, seed: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Fit fusers of a finished bundle again and choose its default; networks, posterior and warnings stay."""
+"""Fit fusers of a finished bundle again and choose its default, and its warnings; the networks stay."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.fusion.along import flat_views
-from lla_fusion_ros.lab.calibration.assemble import CalibrationOptions, Stage, choose_safely
+from lla_fusion_ros.lab.calibration.assemble import CalibrationOptions, Stage, choose_safely, warnings_for
 from lla_fusion_ros.lab.calibration.collect import views_of_crops
 from lla_fusion_ros.lab.calibration.fusers import fit_fuser, score_tracks
-from lla_fusion_ros.lab.calibration.workload import FUSERS, SCORES
+from lla_fusion_ros.lab.calibration.workload import FUSERS, SCORES, WARNINGS
 from lla_fusion_ros.lab.datasets import TrackSet, border_of, cut, recorded_split
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_views import TrackViews, joined
@@ -28,8 +28,12 @@ def recalibrated(
     options: CalibrationOptions,
     classify: Callable[[np.ndarray], Views],
     stage: Stage,
+    warnings: bool = False,
 ) -> Bundle:
-    """The bundle with the fusers of these names fitted on the validation tracks of its own split."""
+    """The bundle with the fusers of these names fitted on the validation tracks of its own split.
+
+    With `warnings` these are fitted again, too.
+    """
     if bundle.meta.dataset.get("digest") != tracks.digest:
         raise InputError(
             f"bundle '{bundle.source}' was trained on other data than this '{tracks.name}': which tracks are "
@@ -43,9 +47,14 @@ def recalibrated(
 
     stage(VIEWS, 0, 0)
     seeds = [options.seed + 1000 * draw for draw in range(options.draws)]
-    fresh = refitted(
-        bundle, joined([views(splits.validation, seed) for seed in seeds]), names, options, stage
-    )
+    validation = joined([views(splits.validation, seed) for seed in seeds])
+    fresh = refitted(bundle, validation, names, options, stage)
+    if warnings:
+        stage(WARNINGS, 0, 0)
+        size, margin = bundle.input_size, bundle.crop_margin
+        crops = cut(splits.validation, size, margin, border_of(size))
+        model = warnings_for(classify, bundle.posterior(), splits, crops, validation, margin, options)
+        fresh = fresh.with_warnings(model)
     if not (options.test and splits.test.tracks):
         return fresh
     stage(SCORES, 0, 0)

@@ -16,10 +16,10 @@ from lla_fusion_ros.types.track_views import TrackViews, joined
 from lla_fusion_ros.types.views import Views
 
 MOST_TRACKS = 200  # of the validation tracks are put under conditions, evenly picked
-MOST_VIEWS = 10  # of each, the first ones: small and far away, where most false alarms are
+MOST_VIEWS = 6  # of each, the first ones: small and far away, where most false alarms are
 AT_ONCE = 32  # tracks whose images are in memory
-BACKGROUND_FRAMES = 8
-BACKGROUND_CONDITIONS = ("as recorded", "JPEG 70", "dark, JPEG 95")
+BACKGROUND_FRAMES = 5
+BACKGROUND_CONDITIONS = ("as recorded", "dark, JPEG 95")
 
 Classify = Callable[[np.ndarray], Views]
 
