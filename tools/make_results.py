@@ -159,6 +159,7 @@ def _evaluation(record: Record) -> Record:
             {"regime": row["regime"], **_rounded(row, "detection_5", "detection_15", "false_alarm")}
             for row in record["switch"]
         ],
+        "conditions": record.get("conditions", []),
     }
 
 
