@@ -341,8 +341,8 @@ def _facts(bundle: Bundle, size: int) -> list[tuple[str, str]]:
         ),
         (
             "default fuser",
-            f"`{meta.default_fuser}`, cross-validated NLL {chosen[meta.default_fuser]:.3f} "
-            f"(`pool` {chosen['pool']:.3f})"
+            f"`{meta.default_fuser}`, cross-validated NLL {chosen[meta.default_fuser]:.3f}"
+            + (f" (`pool` {chosen['pool']:.3f})" if "pool" in chosen else "")
             if meta.default_fuser in chosen
             else f"`{meta.default_fuser}`",
         ),
