@@ -77,6 +77,12 @@ def compact(record: Record) -> Record:
     """The part of a record that the pages are made from; told by its keys what it is."""
     if "comparisons" in record:
         return _evaluation(record)
+    if record.get("experiment") == "cameratraps":
+        kept = {key: record[key] for key in ("experiment", "seeds", "tracks", "sites", "version")}
+        rows = [
+            {**row, **{k: _rounded(row[k], *row[k]) for k in ("mean", "spread")}} for row in record["table"]
+        ]
+        return {"command": plain_command(record["command"]), **kept, "table": rows}
     if "experiment" in record:
         return _reproduction(record)
     if "slopes" in record:

@@ -57,6 +57,21 @@ def paper(results: Results, name: str, *scores: str) -> str:
     return markdown(["method", *(titles[score] for score in scores)], rows) + note
 
 
+def camera_traps(results: Results) -> str:
+    """Whole sequences: a network from scratch, heads on a trained trunk, new sites and known ones."""
+    record = results["reproduce-cameratraps"]
+    names = {"accuracy": "accuracy", "nll": "NLL", "brier": "Brier", "ece": "ECE", "auroc": "AUROC, rare"}
+    ways = {("scratch", "site"): "from scratch, new sites", ("trunk", "site"): "trained trunk, new sites"}
+    ways[("trunk", "sequence")] = "trained trunk, known sites"
+    rows = []
+    for way, title in ways.items():
+        for row in record["table"]:
+            if (row["way"], row["by"]) == way and row["L"] == "all":
+                cells = [f"{short(row['mean'][n])} ± {short(row['spread'][n])}" for n in names]
+                rows.append([title, f"`{row['fuser']}`", *cells])
+    return markdown(["networks", "fuser", *names.values()], rows)
+
+
 def fusers(results: Results, name: str, *cells: str) -> str:
     """Accuracy / NLL at some regimes and lengths (hard:10 ...), the best NLL over all of them first."""
     record = results[name]
@@ -358,6 +373,7 @@ def _machine(record: dict[str, Any]) -> str:
 
 TABLES: dict[str, Callable[..., str]] = {
     "paper": paper,
+    "camera-traps": camera_traps,
     "fusers": fusers,
     "warnings": warnings,
     "false-alarms": false_alarms,
