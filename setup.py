@@ -32,7 +32,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.10",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
-    package_data={NAME: ["py.typed"], f"{NAME}.report": ["*.css", "*.js"]},
+    package_data={NAME: ["py.typed"], f"{NAME}.report": ["*.css", "*.js"], f"{NAME}.watch": ["page.*"]},
     data_files=[
         *ON_PATH,
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),

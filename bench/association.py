@@ -1,8 +1,8 @@
 """Objects of several cameras joined by geometry, each camera its own tracker: sign world and a real rig.
 
-    python bench/association.py                                     # precision, recall, time: a minute
-    python bench/association.py --ddad FOLDER                       # and a real rig (DDAD_mini)
-    python bench/association.py --model models/signworld.safetensors  # and fused NLL over that with true ids
+    python -m bench.association                                     # precision, recall, time: a minute
+    python -m bench.association --ddad FOLDER                       # and a real rig (DDAD_mini)
+    python -m bench.association --model models/signworld.safetensors  # and fused NLL over that with true ids
 
 10% of the boxes are missed and all are jittered by 5% of their sides. A pair is a track of one camera and one
 of another: "joined" if it ever was; recall is over pairs of one object that both cameras saw at 5 moments.

@@ -44,10 +44,10 @@ def measure_fleet(bundle: Bundle, bags: int) -> Iterator[dict[str, Any]]:
                 "bags": len(run.fused),
                 "seconds": run.seconds,
                 "speedup": alone / run.seconds,
-                "core_s_per_bag": run.cpu / bags,
-                "core_h_per_h": run.cpu / run.recorded,
+                "core_s/bag": run.cpu / bags,
+                "core_h/h": run.cpu / run.recorded,
                 "memory_MB": run.memory / 1e6,
-                **{f"{kind}_MB_per_h": size / 1e6 / hours for kind, size in sizes(out).items()},
+                **{f"{kind}_MB/h": size / 1e6 / hours for kind, size in sizes(out).items()},
             }
 
 

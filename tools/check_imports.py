@@ -16,8 +16,8 @@ from pathlib import Path
 PACKAGE = "lla_fusion_ros"
 ORDER = (
     "types", "images", "messages", "detections", "tracking", "networks", "posterior", "fusion", "warnings",
-    "reliance", "engine", "bundle", "stream", "bags", "ros", "report", "replay", "fleet", "signworld", "lab",
-    "demo", "cli",
+    "reliance", "engine", "bundle", "stream", "bags", "watch", "ros", "report", "replay", "fleet",
+    "signworld", "lab", "demo", "cli",
 )  # fmt: skip
 ROS = {"ament_index_python", "cv_bridge", "launch", "launch_ros", "rclpy"}
 ONLY_IN = {

@@ -77,6 +77,12 @@ def compact(record: Record) -> Record:
     """The part of a record that the pages are made from; told by its keys what it is."""
     if "comparisons" in record:
         return _evaluation(record)
+    if record.get("experiment") == "cameratraps":
+        kept = {key: record[key] for key in ("experiment", "seeds", "tracks", "sites", "version")}
+        rows = [
+            {**row, **{k: _rounded(row[k], *row[k]) for k in ("mean", "spread")}} for row in record["table"]
+        ]
+        return {"command": plain_command(record["command"]), **kept, "table": rows}
     if "experiment" in record:
         return _reproduction(record)
     if "slopes" in record:
@@ -159,6 +165,7 @@ def _evaluation(record: Record) -> Record:
             {"regime": row["regime"], **_rounded(row, "detection_5", "detection_15", "false_alarm")}
             for row in record["switch"]
         ],
+        "conditions": record.get("conditions", []),
     }
 
 

@@ -57,6 +57,21 @@ def paper(results: Results, name: str, *scores: str) -> str:
     return markdown(["method", *(titles[score] for score in scores)], rows) + note
 
 
+def camera_traps(results: Results) -> str:
+    """Whole sequences: a network from scratch, heads on a trained trunk, new sites and known ones."""
+    record = results["reproduce-cameratraps"]
+    names = {"accuracy": "accuracy", "nll": "NLL", "brier": "Brier", "ece": "ECE", "auroc": "AUROC, rare"}
+    ways = {("scratch", "site"): "from scratch, new sites", ("trunk", "site"): "trained trunk, new sites"}
+    ways[("trunk", "sequence")] = "trained trunk, known sites"
+    rows = []
+    for way, title in ways.items():
+        for row in record["table"]:
+            if (row["way"], row["by"]) == way and row["L"] == "all":
+                cells = [f"{short(row['mean'][n])} ± {short(row['spread'][n])}" for n in names]
+                rows.append([title, f"`{row['fuser']}`", *cells])
+    return markdown(["networks", "fuser", *names.values()], rows)
+
+
 def fusers(results: Results, name: str, *cells: str) -> str:
     """Accuracy / NLL at some regimes and lengths (hard:10 ...), the best NLL over all of them first."""
     record = results[name]
@@ -109,12 +124,9 @@ def warnings(results: Results, inside: str, outside: str) -> str:
     return markdown(header, rows)
 
 
-def false_alarms(results: Results, road: str, demo: str) -> str:
-    """Objects of known classes that are ever called unknown, away from what was calibrated."""
+def false_alarms(results: Results, demo: str) -> str:
+    """Objects of known classes that are ever called unknown in whole drives."""
     rows = []
-    for row in results[road]["jpeg"]:
-        quality = row["jpeg_quality"]
-        rows.append(["German signs, " + ("as recorded" if quality is None else f"JPEG {quality}"), row])
     for name, part in (("in full view", "in_full_view"), ("partly hidden", "partly_hidden")):
         rows.append([f"sign world, whole drives, {name}", results[demo]["drives"][part]])
     return markdown(
@@ -128,6 +140,37 @@ def false_alarms(results: Results, road: str, demo: str) -> str:
             for what, row in rows
         ],
     )
+
+
+def conditions(results: Results, *names: str) -> str:
+    """Known tracks by condition, bundles side by side; then what strangers were called."""
+    records = {name: results[name]["conditions"] for name in names}
+
+    def cell(row: dict[str, Any], *keys: str) -> str:
+        return " / ".join(f"{100 * row[key] / row['tracks']:.1f}" for key in keys)
+
+    known = {
+        name: {row["condition"]: row for row in rows if row["tracks_of"] == "known"}
+        for name, rows in records.items()
+    }
+    told = ("unknown", "cannot_tell", "right")
+    rows = [
+        [condition, *(cell(known[name][condition], *told) for name in names)] for condition in known[names[0]]
+    ]
+    counts = [f"`{name.split('_')[0]}`, {known[name]['as recorded']['tracks']} tracks" for name in names]
+    strangers = [
+        [
+            f"{row['tracks_of']}, for `{name.split('_')[0]}`",
+            str(row["tracks"]),
+            *cell(row, *parts).split(" / "),
+        ]
+        for name in names
+        for row in records[name]
+        if row["tracks_of"] != "known"
+        for parts in (("unknown", "cannot_tell", "sure"),)
+    ]
+    header = ["tracks of", "tracks", "called unknown, %", "cannot tell, %", "sure (p ≥ .9) and unwarned, %"]
+    return markdown(["condition", *counts], rows) + "\n" + markdown(header, strangers)
 
 
 def weak_classes(results: Results, name: str, most: str, *title: str) -> str:
@@ -341,8 +384,8 @@ def _facts(bundle: Bundle, size: int) -> list[tuple[str, str]]:
         ),
         (
             "default fuser",
-            f"`{meta.default_fuser}`, cross-validated NLL {chosen[meta.default_fuser]:.3f} "
-            f"(`pool` {chosen['pool']:.3f})"
+            f"`{meta.default_fuser}`, cross-validated NLL {chosen[meta.default_fuser]:.3f}"
+            + (f" (`pool` {chosen['pool']:.3f})" if "pool" in chosen else "")
             if meta.default_fuser in chosen
             else f"`{meta.default_fuser}`",
         ),
@@ -358,9 +401,11 @@ def _machine(record: dict[str, Any]) -> str:
 
 TABLES: dict[str, Callable[..., str]] = {
     "paper": paper,
+    "camera-traps": camera_traps,
     "fusers": fusers,
     "warnings": warnings,
     "false-alarms": false_alarms,
+    "conditions": conditions,
     "weak-classes": weak_classes,
     "eight-bits": eight_bits,
     "splits": splits,

@@ -79,7 +79,7 @@ def _print(found: Comparison, broken: list[str]) -> None:
             "" if each.relative is None else f"{each.relative:+.1%}",
             each.verdict,
         )
-    table.caption = f"intervals draw {found.drawn} again, in pairs"
+    table.caption = f"intervals draw {found.drawn} again, in pairs; those of ECE, bags"
     Console(highlight=False).print(table)
     gained, lost = (", ".join(f"{n} {why}" for why, n in each.items()) or "none"
                     for each in (found.warnings_gained, found.warnings_lost))  # fmt: skip

@@ -10,8 +10,8 @@ from rich.text import Text
 from lla_fusion_ros.demo.live import LiveState
 from lla_fusion_ros.signworld import CLASS_NAMES
 
-_BAR = 18  # characters
-_REASONS = {
+BAR = 18  # characters
+REASONS = {
     "out_of_distribution": "unlike anything trained on",
     "identity_switch": "identity switch",
     "camera_disagreement": "cameras disagree",
@@ -59,7 +59,7 @@ def _table(state: LiveState) -> Group:
     for track in tracks:
         label, probability = track.fused
         colour = "red" if track.warning else ("green" if probability > 0.8 else "yellow")
-        bar = "█" * round(probability * _BAR)
+        bar = "█" * round(probability * BAR)
         singles = []
         for camera in cameras:
             seen = track.single.get(camera)
@@ -67,12 +67,12 @@ def _table(state: LiveState) -> Group:
             singles.append(
                 Text(CLASS_NAMES[seen[0]] if seen else "–", style="bright_red" if wrong else "dim")
             )
-        reasons = ", ".join(_REASONS.get(reason, reason) for reason in track.warning.split())
+        reasons = ", ".join(REASONS.get(reason, reason) for reason in track.warning.split())
         table.add_row(
             track.id,
             *singles,
             Text(CLASS_NAMES[label], style="bold"),
-            Text(f"{bar:<{_BAR}} {probability:4.0%}", style=colour),
+            Text(f"{bar:<{BAR}} {probability:4.0%}", style=colour),
             f"{track.entropy:.2f}",
             Text(reasons, style="bold red"),
         )

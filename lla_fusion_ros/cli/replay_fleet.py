@@ -133,7 +133,7 @@ def _print(run: Run, summary: dict[str, Any], missing: Sequence[str], files: Seq
     if run.fused:
         speed = run.recorded / max(run.seconds, 1e-9)
         print(
-            f"{run.recorded:.1f} s recorded, fused in {run.seconds:.1f} s by {run.processes} workers "
+            f"{run.recorded:.1f} s recorded, fused in {run.seconds:.1f} s on {run.processes} workers "
             f"({speed:.1f}× real time), each with up to {run.memory / 1e6:.0f} MB"
         )
     print(f"all: {summary['bags']} bags, {summary['objects']} objects, {summary['warned']} warned of")

@@ -218,3 +218,14 @@ def _paper_cell(score: dict[str, Any]) -> str:
     """Under each other: mean, spread, and the paper's value; so a table of six scores fits 80 columns."""
     printed = "" if score["paper"] is None else f"\n({score['paper']:g})"
     return f"{score['mean']:.4f}\n±{score['spread']:.4f}{printed}"
+
+
+def print_camera_traps(document: dict[str, Any]) -> None:
+    """Whole sequences by way and split; shorter ones are in the document."""
+    names = ("accuracy", "nll", "brier", "ece", "auroc", "auroc_near", "set_held", "set_size")
+    title = f"camera traps: {document['tracks']} sequences, {len(document['seeds'])} splits; mean ± spread"
+    table = _table(title, ("way", "split by", "fuser", *names), left=3)
+    for row in (each for each in document["table"] if each["L"] == "all"):
+        cells = [f"{row['mean'][n]:.3f}\n±{row['spread'][n]:.3f}" if n in row["mean"] else "" for n in names]
+        table.add_row(row["way"], row["by"], row["fuser"], *cells)
+    Console(highlight=False).print(table)

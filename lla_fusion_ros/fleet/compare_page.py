@@ -64,7 +64,8 @@ def _numbers(found: Comparison) -> str:
     head = ("", "A", "B", "B − A", "95% interval", "relative")
     return (
         f"<h2>Numbers</h2><div class='card'>{html.table(head, rows)}<p class='about'>Over objects that both "
-        f"have. Intervals draw {found.drawn} again, in pairs; coloured where they do not hold 0.</p></div>"
+        f"have. Intervals draw {found.drawn} again, in pairs (of ECE, bags); coloured where they "
+        "do not hold 0.</p></div>"
     )
 
 

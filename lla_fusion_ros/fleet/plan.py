@@ -74,7 +74,7 @@ def plan_hash(document: dict[str, Any]) -> str:
 def plan_document(bundle: Bundle, options: ReplayOptions, wanted: Wanted, truths: bool) -> dict[str, Any]:
     """What `fleet.json` says of a run, and what its hash is made of."""
     chosen = asdict(options)
-    del chosen["device"]
+    del chosen["device"], chosen["fusion"]["fuser"]  # the fuser in use is told by its name
     return {
         "version": __version__,
         "model": Path(bundle.source).stem,

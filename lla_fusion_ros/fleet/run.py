@@ -21,6 +21,7 @@ from lla_fusion_ros.types.errors import InputError, LlaFusionError
 
 _RETRIES = 1  # of a bag that failed for a reason outside it, such as a network drive that was away
 _CONNECT = 10.0  # seconds
+_CTRL_C_IS_THE_CLIENTS = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 Progress = Callable[[str, int, int, int], None]  # what, done, of, failed
 
 
@@ -71,7 +72,8 @@ def dask_client(workers: int, address: str = "") -> Iterator[Client]:
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
+            preload=[_CTRL_C_IS_THE_CLIENTS],
             silence_logs=logging.CRITICAL,
         ) as cluster,
         Client(cluster) as client,

@@ -71,6 +71,10 @@ class CdrReader:
     def u8(self) -> int:
         return self.take(1)[0]
 
+    def u16(self) -> int:
+        self.align(2)
+        return int(struct.unpack(self._byte_order + "H", self.take(2))[0])
+
     def u32(self) -> int:
         self.align(4)
         return int(struct.unpack(self._byte_order + "I", self.take(4))[0])

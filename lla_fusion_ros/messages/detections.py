@@ -96,8 +96,9 @@ class Detections:
         return Detections(self.header, tuple(self.ids[row] for row in rows), self.bbox[rows])
 
 
-def parse_detections(raw: Raw, with_scores: bool = False) -> Detections:
-    """Ids and boxes of a Detection2DArray, and the hypotheses where asked for; InputError if damaged."""
+def parse_detections(raw: Raw, with_scores: bool = False, most: int | None = None) -> Detections:
+    """Ids and boxes of a Detection2DArray, and the first hypotheses of each, at most `most`, where asked for;
+    InputError if damaged."""
     reader = CdrReader(raw)
     header = reader.header()
     count = reader.count(_LEAST_DETECTION)
@@ -112,9 +113,9 @@ def parse_detections(raw: Raw, with_scores: bool = False) -> Detections:
         reader.skip_string()
         results = reader.count(_DOUBLES)
         if with_scores:
-            scores.append(tuple(_read_hypothesis(reader) for _ in range(results)))
-        else:
-            _skip_hypotheses(reader, results)
+            scores.append(tuple(_read_hypothesis(reader) for _ in range(results)[:most]))
+            results -= len(scores[-1])
+        _skip_hypotheses(reader, results)
         bbox[row] = reader.f64(5)
         ids.append(reader.string())
     reader.finish()

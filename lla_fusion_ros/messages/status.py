@@ -66,6 +66,17 @@ def write_label_info(header: Header, class_names: Sequence[str], threshold: floa
     return writer.message()
 
 
+def parse_label_info(raw: Raw) -> tuple[str, ...]:
+    """The names of a vision_msgs/LabelInfo by number; a number without a name is its own."""
+    reader = CdrReader(raw)
+    reader.header()
+    names = {}
+    for _ in range(reader.count(7)):
+        number = reader.u16()
+        names[number] = reader.string()
+    return tuple(names.get(number, str(number)) for number in range(max(names, default=-1) + 1))
+
+
 def write_vision_info(header: Header, method: str, database_location: str, database_version: int) -> bytes:
     """vision_msgs/VisionInfo: which model the views beside it come from."""
     writer = CdrWriter()

@@ -168,14 +168,15 @@ def make_node(
 
 
 def dds_environment(context: LaunchContext) -> dict[str, str]:
-    """The variables by which Fast DDS finds its profile, before and after its version 3."""
+    """The variable by which Fast DDS finds its profile; both names where the distribution is not known."""
     profile = argument(context, "dds_profile")
     if not profile:
         return {}
     path = find_resource("config/fastdds.xml") if profile == "shared_memory" else Path(profile).expanduser()
     if not path.is_file():
         raise RuntimeError(f"dds_profile '{profile}' is neither shared_memory nor a file")
-    names = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
+    since_kilted = os.environ.get("ROS_DISTRO", "") >= "kilted"  # they come in the order of the alphabet
+    names = ["FASTDDS_DEFAULT_PROFILES_FILE", *([] if since_kilted else ["FASTRTPS_DEFAULT_PROFILES_FILE"])]
     return dict.fromkeys(names, str(path.resolve()))
 
 

@@ -1,4 +1,4 @@
-"""The seventeen sign classes, and objects beside the road that belong to no class, drawn by code."""
+"""The seventeen sign classes, traffic lights, and objects that belong to no class, all drawn by code."""
 
 from __future__ import annotations
 
@@ -212,17 +212,34 @@ _OUTSIDE: dict[str, Callable[[Canvas], None]] = {
     "balloon": _balloon,
 }
 
+
+def _light(lit: int, colour: tuple[int, int, int]) -> Callable[[Canvas], None]:
+    def draw(canvas: Canvas) -> None:
+        canvas.rectangle(-0.42, -0.97, 0.42, 0.97, BLACK)
+        for lamp in range(3):
+            canvas.disc((0, 0.62 * (lamp - 1)), 0.26, colour if lamp == lit else (58, 58, 62))
+
+    return draw
+
+
+_LIGHTS: dict[str, Callable[[Canvas], None]] = {
+    "red light": _light(0, (250, 40, 40)),
+    "yellow light": _light(1, (255, 190, 30)),
+    "green light": _light(2, (40, 235, 120)),
+}
+
 CLASS_NAMES: tuple[str, ...] = tuple(_CLASSES)
+LIGHT_NAMES: tuple[str, ...] = tuple(_LIGHTS)
 OUTSIDE_KINDS: tuple[str, ...] = tuple(_OUTSIDE)
 FACE_PIXELS = 192
 
 
 @cache
 def face_of(name: str) -> np.ndarray:
-    """The face of a class or of a kind of object outside the classes; do not write to it.
+    """The face of a class, a light or a kind of object outside the classes; do not write to it.
 
     [192, 192, 4] RGBA, colours multiplied by alpha
     """
     canvas = Canvas(FACE_PIXELS)
-    (_CLASSES.get(name) or _OUTSIDE[name])(canvas)
+    {**_CLASSES, **_LIGHTS, **_OUTSIDE}[name](canvas)
     return canvas.finish()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, lru_cache
 
 import numpy as np
@@ -21,7 +22,7 @@ from lla_fusion_ros.signworld.scene import (
     place_object,
     scatter_props,
 )
-from lla_fusion_ros.signworld.signs import CLASS_NAMES, OUTSIDE_KINDS
+from lla_fusion_ros.signworld.signs import CLASS_NAMES, LIGHT_NAMES, OUTSIDE_KINDS
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_set import Frame, Track, TrackSet
 
@@ -45,6 +46,7 @@ def load_signworld(
     frames: int = 50,
     seed: int = 0,
     occluded: float = 0.3,
+    lights: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> TrackSet:
     """Render `tracks` tracks of the known classes (equally often) and `outside` ones of other objects.
@@ -52,30 +54,31 @@ def load_signworld(
     A track has up to `frames` images, by turns of the two cameras, at the pace of a drive: most begin far
     away, and not all come near. `occluded` of the objects have a van or a bush before them; as in a drive,
     what is all but hidden has no box. Light and weather vary from a clear day to dusk and rain; most
-    tracks come from compressed images.
+    tracks come from compressed images. With `lights` the classes are the states of a traffic light.
     """
     if tracks < 0 or outside < 0 or frames < 1 or not 0 <= occluded <= 1:
         raise InputError(
             f"tracks={tracks} and outside={outside} must be >= 0, frames={frames} >= 1, "
             f"occluded={occluded} between 0 and 1"
         )
-    known = [(CLASS_NAMES[i % len(CLASS_NAMES)], i) for i in range(tracks)]
+    names = LIGHT_NAMES if lights else CLASS_NAMES
+    known = [(names[i % len(names)], i) for i in range(tracks)]
     other = [(OUTSIDE_KINDS[i % len(OUTSIDE_KINDS)], tracks + i) for i in range(outside)]
     wanted = sorted(known + other, key=lambda each: _look_of(each[1], seed))  # one country after the other
     by_number: dict[int, Track] = {}
     for name, number in wanted:
-        by_number[number] = _render_track(name, number, frames, seed, occluded)
+        track = _render_track(name, number, frames, seed, occluded)
+        by_number[number] = replace(track, label=names.index(name) if name in names else -1)
         if progress is not None:
             progress(len(by_number), len(wanted))
     rendered = tuple(by_number[number] for number in range(len(wanted)))
-    return TrackSet(
-        "signworld", CLASS_NAMES, rendered, _digest(tracks, outside, frames, seed, float(occluded))
-    )
+    digest = _digest(names, tracks, outside, frames, seed, float(occluded))
+    return TrackSet("signworld", names, rendered, digest)
 
 
-def _digest(*options: float) -> str:
+def _digest(names: tuple[str, ...], *options: float) -> str:
     """Names the images by what they are rendered from: their last bits differ between processors."""
-    told = json.dumps(["signworld", RENDERING, CLASS_NAMES, options])
+    told = json.dumps(["signworld", RENDERING, names, options])
     return hashlib.sha256(told.encode()).hexdigest()
 
 

@@ -75,8 +75,8 @@ class Joining:
 
     @property
     def working(self) -> bool:
-        """Whether there is anything to join."""
-        return self.on and len(self._cameras) > 1 and self.geometry.known
+        """Whether there is anything to join; geometry may still come."""
+        return self.on and len(self._cameras) > 1
 
     def groups(self, frame: ViewFrame) -> Groups:
         """The members of the tracks of a frame that are one object with others."""

@@ -14,6 +14,7 @@ from replay.scenes import write_scene
 from lla_fusion_ros.bundle import save_bundle
 from lla_fusion_ros.report.truth import Truth, TruthSpan, write_truth
 from support.processes import RosProcess, child_environment
+from support.waiting import wait_for
 from support.watched_bundle import watched_bundle
 
 BAGS = 6
@@ -50,7 +51,7 @@ class Cluster:
         self.scheduler = RosProcess(
             [dask, *begin, "--scheduler-file", str(file)], "scheduler", folder / "scheduler.log", env
         )
-        self.scheduler.wait_for_log("Scheduler at")
+        wait_for(lambda: self.scheduler.check() or (file.exists() and file.read_text().endswith("}")))
         begin = ["worker", "--nworkers", "2", "--nthreads", "1", "--no-dashboard", "--local-directory"]
         self.workers = RosProcess(
             [dask, *begin, str(folder), "--scheduler-file", str(file)], "workers", folder / "workers.log", env

@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -190,3 +191,15 @@ def test_another_plan_needs_another_place_or_leave_to_overwrite(
     error = capsys.readouterr().err
     assert "has results of another plan (fuser was 'pool', is 'vote'" in error and "--overwrite" in error
     assert {path: path.stat().st_mtime_ns for path in undisturbed.glob("bags/**/*")} == before
+
+
+def test_two_runs_do_not_write_to_one_folder(model, recordings, tmp_path, capsys):
+    hold = "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.lockf(f, 2); print(flush=True); input()"
+    out = tmp_path / "fleet"
+    out.mkdir()
+    line = [sys.executable, "-c", hold, str(out / ".lock")]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout and other.stdout.readline()
+        assert main(["replay", str(recordings), "--bundle", model, "--out", str(out)]) == 1
+        assert "another run writes to" in capsys.readouterr().err
+        other.kill()

@@ -78,6 +78,10 @@ def vision_infos() -> list[bytes]:
     ]
 
 
+def label_infos() -> list[bytes]:
+    return [status.write_label_info(HEADER, names) for names in (["stop", "yield"], [])]
+
+
 def diagnostics() -> list[bytes]:
     entry = status.Status(1, "track 7", "out of distribution", "front", {"p": "0.7", "entropy": "1.2"})
     return [status.write_diagnostics(HEADER, []), status.write_diagnostics(HEADER, [entry, entry])]

@@ -27,7 +27,7 @@ from lla_fusion_ros.lab.datasets.sign_sets import read_annotations
 from lla_fusion_ros.lab.datasets.single_images import read_idx
 from lla_fusion_ros.messages.detections import parse_detections
 from lla_fusion_ros.messages.images import matrix_of, parse_compressed_image, parse_image
-from lla_fusion_ros.messages.status import parse_diagnostics, parse_vision_info
+from lla_fusion_ros.messages.status import parse_diagnostics, parse_label_info, parse_vision_info
 from lla_fusion_ros.report.truth import read_truth
 from lla_fusion_ros.ros.node_settings import NetworkSettings, NodeSettings
 from lla_fusion_ros.stream.received import ViewQueue, ViewShape
@@ -36,6 +36,7 @@ from lla_fusion_ros.types.errors import DatasetError, LlaFusionError
 from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.tally import Tally
 from lla_fusion_ros.types.views import Views
+from lla_fusion_ros.watch.scene import Scene
 
 SHAPE = ViewShape(networks=2, classes=3, features=4)
 MOST_MESSAGES = 1000  # read of a bag
@@ -83,6 +84,7 @@ def jpeg_or_png(data: bytes) -> None:
 
 def detections(data: bytes) -> None:
     quick, whole = parse_detections(data), parse_detections(data, with_scores=True)
+    assert parse_detections(data, with_scores=True, most=1).scores == tuple(s[:1] for s in whole.scores)
     assert quick.ids == whole.ids and len(quick.bbox) == len(quick.ids) == len(whole.scores)
     checked = check_boxes(quick.boxes, (480, 640), 4.0)
     assert np.isfinite(checked.boxes[checked.keep]).all()
@@ -102,7 +104,17 @@ def vision_info(data: bytes) -> None:
 
 
 def diagnostics(data: bytes) -> None:
-    parse_diagnostics(data)
+    """Read, and shown by `lla-fusion watch`."""
+    header, statuses = parse_diagnostics(data)
+    scene = Scene()
+    scene.take_diagnostics(statuses)
+    scene.take_states("", header, statuses)
+    scene.take_warnings("", statuses)
+    json.dumps(scene.snapshot(), allow_nan=False)
+
+
+def label_info(data: bytes) -> None:
+    assert len(parse_label_info(data)) <= 1 << 16
 
 
 def bundle(data: bytes) -> None:
@@ -237,6 +249,7 @@ TARGETS: dict[str, Target] = {
     "embeddings": Target(embeddings, seeds.embeddings),
     "vision_info": Target(vision_info, seeds.vision_infos),
     "diagnostics": Target(diagnostics, seeds.diagnostics),
+    "label_info": Target(label_info, seeds.label_infos),
     "bundle": Target(bundle, lambda: [seeds.bundle_file()]),
     "bundle_document": Target(bundle_document, seeds.bundle_documents),
     "bag_mcap": Target(bag_mcap, seeds.mcap_files),

@@ -7,6 +7,7 @@ environment stands for one that the computer brings, as a Jetson does.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -59,7 +60,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in filter(None, listed.stdout.split("\0")):
         if not name.startswith(("test/", "docs/")):
             (source / name).parent.mkdir(parents=True, exist_ok=True)
-            (source / name).write_bytes((REPOSITORY / name).read_bytes())
+            shutil.copy(REPOSITORY / name, source / name)
     brought.mkdir()
     packages = Path(np.__file__).parents[1]
     for module in TORCH:

@@ -120,3 +120,12 @@ def test_crops_show_their_signs(trackset):
     alike = normalised(crops.images) @ normalised(faces).T  # [crops, classes]
     guess = np.stack([alike[crops.track == track].sum(0).argmax() for track in range(17)])
     assert (guess == np.arange(17)).mean() > 0.6
+
+
+def test_lights_are_tracks_of_the_states_of_a_traffic_light():
+    lights = load_dataset("signworld", tracks=3, outside=1, frames=4, occluded=0.0, lights=True)
+    assert lights.class_names == ("red light", "yellow light", "green light")
+    assert [track.label for track in lights.tracks] == [0, 1, 2, -1]
+    faces = [face_of(name)[..., :3].astype(int) for name in lights.class_names]
+    where = [np.argmax(face.max(axis=2).sum(axis=1)) for face in faces]  # the row of the lamp that is lit
+    assert where == sorted(where) and len(set(where)) == 3

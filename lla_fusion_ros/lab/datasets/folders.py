@@ -93,6 +93,18 @@ def load_folders(
     )
 
 
+def load_karoo(
+    root: Path, skip_bad: bool = False, crop_size: int = 128, split_by: str = "", rare: int = 14
+) -> TrackSet:
+    """Camera traps of Snapshot Karoo: a track is one burst at one site, 30 s to minutes of a passing animal.
+
+    Species of fewer than `rare` tracks are the outside world. `tracks.csv` has the columns site and time.
+    """
+    if not (root / LIST).is_file():
+        raise DatasetError(f"'{root}' has no {LIST}, the list of its crops (see docs/train.md)")
+    return replace(load_folders(root, "tracks", 1.0, skip_bad, crop_size, split_by, rare), name="karoo")
+
+
 def _listed(root: Path, split_by: str) -> tuple[tuple[str, ...], list[Group], dict[str, str]]:
     """Classes, tracks, and the value of `split_by` of each track, from the list in the root."""
     needed = ["file", "class", "track", "frame", *([split_by] if split_by else [])]

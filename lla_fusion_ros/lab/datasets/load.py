@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lla_fusion_ros.lab.datasets.folders import load_folders
+from lla_fusion_ros.lab.datasets.folders import load_folders, load_karoo
 from lla_fusion_ros.lab.datasets.sign_sets import load_belgium, load_gtsrb
 from lla_fusion_ros.lab.datasets.single_images import load_cifar10, load_fashion_mnist, load_mnist
 from lla_fusion_ros.signworld.tracks import load_signworld
@@ -20,6 +20,7 @@ _LOADERS: dict[str, Callable[..., TrackSet]] = {
     "gtsrb": load_gtsrb,
     "belgiumtsc": load_belgium,
     "folders": load_folders,
+    "karoo": load_karoo,
     "mnist": load_mnist,
     "fashion-mnist": load_fashion_mnist,
     "cifar10": load_cifar10,
