@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 import time
+from typing import Any
 from urllib.request import urlopen
 
 import psutil
@@ -148,7 +149,7 @@ def _frames(state: dict) -> tuple[int, int]:
     return state["messages"], 2 * max(counts)
 
 
-def _next(page) -> dict:
+def _next(page: Any) -> dict:
     line = page.readline()
     return json.loads(line[6:]) if line.startswith(b"data: ") else {}
 

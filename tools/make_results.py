@@ -165,6 +165,7 @@ def _evaluation(record: Record) -> Record:
             {"regime": row["regime"], **_rounded(row, "detection_5", "detection_15", "false_alarm")}
             for row in record["switch"]
         ],
+        "conditions": record.get("conditions", []),
     }
 
 

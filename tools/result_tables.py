@@ -124,12 +124,9 @@ def warnings(results: Results, inside: str, outside: str) -> str:
     return markdown(header, rows)
 
 
-def false_alarms(results: Results, road: str, demo: str) -> str:
-    """Objects of known classes that are ever called unknown, away from what was calibrated."""
+def false_alarms(results: Results, demo: str) -> str:
+    """Objects of known classes that are ever called unknown in whole drives."""
     rows = []
-    for row in results[road]["jpeg"]:
-        quality = row["jpeg_quality"]
-        rows.append(["German signs, " + ("as recorded" if quality is None else f"JPEG {quality}"), row])
     for name, part in (("in full view", "in_full_view"), ("partly hidden", "partly_hidden")):
         rows.append([f"sign world, whole drives, {name}", results[demo]["drives"][part]])
     return markdown(
@@ -143,6 +140,37 @@ def false_alarms(results: Results, road: str, demo: str) -> str:
             for what, row in rows
         ],
     )
+
+
+def conditions(results: Results, *names: str) -> str:
+    """Known tracks by condition, bundles side by side; then what strangers were called."""
+    records = {name: results[name]["conditions"] for name in names}
+
+    def cell(row: dict[str, Any], *keys: str) -> str:
+        return " / ".join(f"{100 * row[key] / row['tracks']:.1f}" for key in keys)
+
+    known = {
+        name: {row["condition"]: row for row in rows if row["tracks_of"] == "known"}
+        for name, rows in records.items()
+    }
+    told = ("unknown", "cannot_tell", "right")
+    rows = [
+        [condition, *(cell(known[name][condition], *told) for name in names)] for condition in known[names[0]]
+    ]
+    counts = [f"`{name.split('_')[0]}`, {known[name]['as recorded']['tracks']} tracks" for name in names]
+    strangers = [
+        [
+            f"{row['tracks_of']}, for `{name.split('_')[0]}`",
+            str(row["tracks"]),
+            *cell(row, *parts).split(" / "),
+        ]
+        for name in names
+        for row in records[name]
+        if row["tracks_of"] != "known"
+        for parts in (("unknown", "cannot_tell", "sure"),)
+    ]
+    header = ["tracks of", "tracks", "called unknown, %", "cannot tell, %", "sure (p ≥ .9) and unwarned, %"]
+    return markdown(["condition", *counts], rows) + "\n" + markdown(header, strangers)
 
 
 def weak_classes(results: Results, name: str, most: str, *title: str) -> str:
@@ -377,6 +405,7 @@ TABLES: dict[str, Callable[..., str]] = {
     "fusers": fusers,
     "warnings": warnings,
     "false-alarms": false_alarms,
+    "conditions": conditions,
     "weak-classes": weak_classes,
     "eight-bits": eight_bits,
     "splits": splits,

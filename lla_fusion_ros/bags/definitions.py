@@ -1,7 +1,8 @@
 """Message definitions that recorded bags must carry, so that any tool can decode them later.
 
-`rosbags` knows the common ROS 2 messages; vision_msgs 4.1 is given here. A test keeps these texts equal,
-field for field, to `interfaces/vision_msgs` and their hashes to those of stock ROS 2.
+`rosbags` knows the common ROS 2 messages; vision_msgs 4.1 and foxglove_msgs' annotations are given here. A
+test keeps the texts of vision_msgs equal, field for field, to `interfaces/vision_msgs` and their hashes to
+those of stock ROS 2.
 """
 
 from __future__ import annotations
@@ -35,12 +36,35 @@ VISION_MSGS = {
     ),
 }
 
+_TIME = "builtin_interfaces/Time timestamp\n"
+FOXGLOVE_MSGS = {
+    "foxglove_msgs/msg/Color": "float64 r\nfloat64 g\nfloat64 b\nfloat64 a\n",
+    "foxglove_msgs/msg/Point2": "float64 x\nfloat64 y\n",
+    "foxglove_msgs/msg/CircleAnnotation": (
+        f"{_TIME}foxglove_msgs/Point2 position\nfloat64 diameter\nfloat64 thickness\n"
+        "foxglove_msgs/Color fill_color\nfoxglove_msgs/Color outline_color\n"
+    ),
+    "foxglove_msgs/msg/PointsAnnotation": (
+        f"{_TIME}uint8 UNKNOWN=0\nuint8 POINTS=1\nuint8 LINE_LOOP=2\nuint8 LINE_STRIP=3\nuint8 LINE_LIST=4\n"
+        "uint8 type\nfoxglove_msgs/Point2[] points\nfoxglove_msgs/Color outline_color\n"
+        "foxglove_msgs/Color[] outline_colors\nfoxglove_msgs/Color fill_color\nfloat64 thickness\n"
+    ),
+    "foxglove_msgs/msg/TextAnnotation": (
+        f"{_TIME}foxglove_msgs/Point2 position\nstring text\nfloat64 font_size\n"
+        "foxglove_msgs/Color text_color\nfoxglove_msgs/Color background_color\n"
+    ),
+    "foxglove_msgs/msg/ImageAnnotations": (
+        "foxglove_msgs/CircleAnnotation[] circles\nfoxglove_msgs/PointsAnnotation[] points\n"
+        "foxglove_msgs/TextAnnotation[] texts\n"
+    ),
+}
+
 
 @lru_cache(maxsize=1)
 def typestore() -> Typestore:
     """All message types this package writes."""
     store = get_typestore(Stores.ROS2_JAZZY)
-    for name, text in VISION_MSGS.items():
+    for name, text in (*VISION_MSGS.items(), *FOXGLOVE_MSGS.items()):
         store.register(get_types_from_msg(text, name))
     return store
 

@@ -94,6 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("report", "the HTML report"),
     ):
         parser.add_argument(f"--no-{part}", action="store_true", help=f"do not write {meaning}")
+    parser.add_argument("--video", action="store_true", help="also write an annotated video, video.mp4")
     parser.add_argument("--overwrite", action="store_true", help="replace earlier results in --out")
     add_json_option(parser)
     add_fleet_arguments(parser)
@@ -122,6 +123,7 @@ def run(args: argparse.Namespace) -> int:
         views=not args.no_views,
         table=not args.no_csv,
         report=not args.no_report,
+        video=args.video,
         truth=args.truth,
         compare=_fusers(args.compare),
         cameras=args.camera,

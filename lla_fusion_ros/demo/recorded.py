@@ -1,12 +1,10 @@
-"""A recorded live run, frame by frame in the order of fusion: compared with offline fusion, as a video."""
+"""A recorded live run, frame by frame in the order of fusion: compared with offline fusion."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
-import cv2
 import numpy as np
 
 from lla_fusion_ros.bags.reader import Bag
@@ -17,7 +15,6 @@ from lla_fusion_ros.messages.contract import FUSED_CLASSES
 from lla_fusion_ros.messages.detections import Detections, parse_detections
 from lla_fusion_ros.messages.images import parse_compressed_image, parse_image
 from lla_fusion_ros.replay.sources import bag_views, geometry_inputs, make_perception, offer_geometry
-from lla_fusion_ros.stream.frame_messages import annotated_message
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError
@@ -25,9 +22,6 @@ from lla_fusion_ros.types.settings import FusionSettings
 
 Key = tuple[str, int]  # frame_id and stamp: what names a frame
 TrueIds = dict[tuple[str, int], dict[tuple[float, ...], str]]  # camera and stamp -> box -> id
-
-_TILE_WIDTH = 480  # pixels; the whole drive stays below 10 MB
-_WAITS = 3  # frames of the others after which a camera that sends nothing is shown dark
 
 
 class RecordedRun:
@@ -121,65 +115,3 @@ class AgreementSink:
             for name, score in scores:
                 published[int(name)] = score
             self.largest = max(self.largest, float(np.abs(published - fused.result.pmf[row]).max()))
-
-
-class VideoSink:
-    """Writes one picture per moment: a tile for each camera, the newest image of each."""
-
-    def __init__(
-        self, path: Path, cameras: tuple[str, ...], class_names: tuple[str, ...], rate: float
-    ) -> None:
-        self.path = path
-        self._cameras = cameras
-        self._names = class_names
-        self._rate = rate
-        self._tiles: dict[str, np.ndarray] = {}
-        self._age: dict[str, int] = {}
-        self._writer: cv2.VideoWriter | None = None
-
-    def __enter__(self) -> VideoSink:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._writer is not None:
-            self._flush()
-            self._writer.release()
-
-    def take(self, time: int, fused: FusedFrame) -> None:
-        frame = fused.frame
-        if frame.pixels is None:
-            return
-        if frame.camera in self._tiles and not self._age[frame.camera]:
-            self._flush()
-        # the very picture of the `annotated` topic
-        picture = np.array(parse_image(annotated_message(fused, self._names).data).pixels().array)
-        cv2.putText(
-            picture, frame.camera, (10, 26), cv2.FONT_HERSHEY_SIMPLEX, 0.7, (245, 245, 245), 2, cv2.LINE_AA
-        )
-        height = round(picture.shape[0] * _TILE_WIDTH / picture.shape[1])
-        tile = cv2.resize(picture, (_TILE_WIDTH, height), interpolation=cv2.INTER_AREA)
-        self._tiles[frame.camera] = tile
-        self._age[frame.camera] = 0
-
-    def _flush(self) -> None:
-        """Write the moment that is complete; a camera that stays silent turns dark."""
-        height, width = next(iter(self._tiles.values())).shape[:2]
-        tiles = []
-        for camera in self._cameras:
-            tile = self._tiles.get(camera)
-            if tile is None or self._age[camera] > _WAITS:
-                tile = np.zeros((height, width, 3), np.uint8)
-                text = f"{camera}: no image"
-                cv2.putText(
-                    tile, text, (10, 26), cv2.FONT_HERSHEY_SIMPLEX, 0.7, (90, 90, 230), 2, cv2.LINE_AA
-                )
-            tiles.append(cv2.resize(tile, (width, height)) if tile.shape[:2] != (height, width) else tile)
-        picture = np.concatenate(tiles, axis=1)
-        if self._writer is None:
-            # mp4v is what every OpenCV build can write
-            code = cv2.VideoWriter.fourcc(*"mp4v")
-            size = picture.shape[1], picture.shape[0]
-            self._writer = cv2.VideoWriter(str(self.path), code, self._rate, size)
-        self._writer.write(picture)
-        for camera in self._age:
-            self._age[camera] += 1

@@ -20,10 +20,11 @@ from lla_fusion_ros.bags.writer import check_removable
 from lla_fusion_ros.bundle import load_bundle
 from lla_fusion_ros.demo.live import LiveState
 from lla_fusion_ros.demo.processes import DemoError, Processes
-from lla_fusion_ros.demo.recorded import AgreementSink, RecordedRun, TrueIds, VideoSink
+from lla_fusion_ros.demo.recorded import AgreementSink, RecordedRun, TrueIds
 from lla_fusion_ros.lab.makebag.write import MadeBag, SceneFrame, drive_frames, make_bag
 from lla_fusion_ros.replay.output_folder import Outcome, OutputFolder, Wanted
 from lla_fusion_ros.replay.replay import ReplayOptions, fuse_frames
+from lla_fusion_ros.replay.video import VideoSink
 from lla_fusion_ros.signworld import CLASS_NAMES, CameraFrame, Drive
 from lla_fusion_ros.signworld.geometry import rig_of
 

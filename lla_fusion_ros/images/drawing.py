@@ -139,10 +139,15 @@ def _shown(label: Label) -> tuple[tuple[str, float], ...]:
     return label.classes[:1] + tuple(entry for entry in label.classes[1:] if entry[1] >= _LEAST_SHOWN)
 
 
-def _colour(label: Label) -> Colour:
-    if label.warning:
+def colour_of(probability: float, warned: bool) -> Colour:
+    """Of an object's box."""
+    if warned:
         return _ALARM
-    return _SURE if label.classes and label.classes[0][1] >= _SURE_ABOVE else _UNSURE
+    return _SURE if probability >= _SURE_ABOVE else _UNSURE
+
+
+def _colour(label: Label) -> Colour:
+    return colour_of(label.classes[0][1] if label.classes else 0.0, bool(label.warning))
 
 
 def _darker(colour: Colour) -> Colour:

@@ -11,6 +11,7 @@ LABEL_INFO = "vision_msgs/msg/LabelInfo"
 VISION_INFO = "vision_msgs/msg/VisionInfo"
 DIAGNOSTICS = "diagnostic_msgs/msg/DiagnosticArray"
 CAMERA_INFO = "sensor_msgs/msg/CameraInfo"
+ANNOTATIONS = "foxglove_msgs/msg/ImageAnnotations"
 TRANSFORMS_TYPE = "tf2_msgs/msg/TFMessage"
 
 FUSED_CLASSES = "fused_classes"
@@ -55,4 +56,5 @@ embeddings_topic = _below_camera("views/embeddings")
 views_info_topic = _below_camera("views/info")
 camera_fused_topic = _below_camera("fused_classes")
 annotated_topic = _below_camera("annotated")
+annotations_topic = _below_camera("annotations")
 camera_info_topic = _below_camera("camera_info")

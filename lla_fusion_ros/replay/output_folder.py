@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from lla_fusion_ros.bags.describe import why_nothing_can_be_fused
 from lla_fusion_ros.bags.reader import Bag
-from lla_fusion_ros.bags.topics import find_cameras, name_cameras
+from lla_fusion_ros.bags.topics import CameraTopics, find_cameras, name_cameras
 from lla_fusion_ros.bags.writer import BagWriter, check_removable
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.replay.replay import ReplayOptions, ReplayResult, choose_input, replay
 from lla_fusion_ros.replay.sinks import BagSink, CsvSink, Sink, writing
 from lla_fusion_ros.replay.sources import with_names
+from lla_fusion_ros.replay.video import VideoSink
 from lla_fusion_ros.report.page import ReportInput, write_report
 from lla_fusion_ros.report.scoring import ReplayScores, ScoreSink
 from lla_fusion_ros.report.tracks import TimelineSink, TrackTable
@@ -28,7 +29,7 @@ from lla_fusion_ros.types.errors import BagError, LlaFusionError
 if TYPE_CHECKING:
     from lla_fusion_ros.networks.classifier import Classifier
 
-FUSED_BAG, TABLE, REPORT, SCORES = "fused", "fused.csv", "report.html", "scores.json"
+FUSED_BAG, TABLE, REPORT, SCORES, VIDEO = "fused", "fused.csv", "report.html", "scores.json", "video.mp4"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class Wanted:
     views: bool = True
     table: bool = True
     report: bool = True
+    video: bool = False
     truth: Path | None = None
     compare: Sequence[str] = ()
     cameras: Sequence[str] = ()
@@ -75,11 +77,20 @@ class OutputFolder:
 
     Args:
         source: what was fused, as the report calls it.
+        cameras, rate: names, and frames per second of each, for the video.
     """
 
     def __init__(
-        self, folder: Path, bundle: Bundle, options: ReplayOptions, wanted: Wanted, source: Path
+        self,
+        folder: Path,
+        bundle: Bundle,
+        options: ReplayOptions,
+        wanted: Wanted,
+        source: Path,
+        cameras: Sequence[str] = (),
+        rate: float = 10.0,
     ) -> None:
+        self._cameras, self._rate = cameras, rate
         self._folder, self._bundle, self._options, self._wanted = folder, bundle, options, wanted
         self._source = source
         self._stack = ExitStack()
@@ -151,6 +162,10 @@ class OutputFolder:
         if wanted.table:
             self._files.append(folder / TABLE)
             self.sinks.append(self._stack.enter_context(CsvSink(self._files[-1], self._bundle.class_names)))
+        if wanted.video:
+            self._files.append(folder / VIDEO)
+            video = VideoSink(self._files[-1], self._cameras, self._bundle.class_names, self._rate)
+            self.sinks.append(self._stack.enter_context(video))
         if wanted.report:
             self.sinks.append(self.timelines)
         if self._scorer is not None:
@@ -162,6 +177,7 @@ class OutputFolder:
         """Earlier results under the names of what will be written; without leave to overwrite, a refusal."""
         wanted = self._wanted
         parts = {FUSED_BAG: wanted.bag, TABLE: wanted.table, REPORT: wanted.report, SCORES: wanted.truth}
+        parts[VIDEO] = wanted.video
         old = [self._folder / name for name, is_wanted in parts.items() if is_wanted]
         old = [place for place in old if place.exists()]
         if not old:
@@ -178,6 +194,10 @@ class OutputFolder:
     def finish(self, result: ReplayResult, notes: Sequence[str]) -> Outcome:
         """Scores and report; call it when the `with` block is over."""
         every = (*notes, *result.losses)
+        video = self._folder / VIDEO
+        if video in self._files and not video.exists():
+            self._files.remove(video)
+            every += ("there is no video: what was fused has no whole images",)
         try:
             scores = self._scorer.scores() if self._scorer is not None and result.views else None
             if scores is not None:
@@ -257,7 +277,9 @@ def replay_to_folder(
             bundle = with_names(bundle, bag, cameras)
             notes = ["scores are fused as they come, uncalibrated and without warnings"]
         heard = None if progress is None else _with_bag(progress, bag)
-        with OutputFolder(folder, bundle, options, wanted, path) as outputs:
+        shown = [camera.name for camera in cameras]
+        rate = _frame_rate(bag, wiring.cameras)
+        with OutputFolder(folder, bundle, options, wanted, path, shown, rate) as outputs:
             result = replay(bag, wiring, bundle, options, [*outputs.sinks, *sinks], heard, networks)
             tracked = [name for name, chosen in result.chosen.items() if chosen.ids == "built-in tracker"]
             if tracked and wanted.truth is not None:
@@ -267,6 +289,13 @@ def replay_to_folder(
                 raise BagError(_why_nothing(bag, options, result))
         own = [f"camera {camera}: {result.chosen[camera]}" for camera in tracked]
         return outputs.finish(result, (*notes, *bag.notes, *wiring.missing, *own))
+
+
+def _frame_rate(bag: Bag, cameras: Sequence[CameraTopics]) -> float:
+    """Images per second of the camera that sends most, for the video."""
+    counts = {topic.name: topic.count for topic in bag.summary.topics}
+    most = max((counts.get(camera.image, 0) for camera in cameras), default=0)
+    return min(max(most / bag.summary.duration, 1.0), 120.0) if most and bag.summary.duration > 0 else 10.0
 
 
 def bundle_line(bundle: Bundle) -> str:

@@ -15,6 +15,7 @@ from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.detections import Listing
 from lla_fusion_ros.stream.frame_messages import (
     Outgoing,
+    annotations_message,
     bundle_message,
     fused_messages,
     label_message,
@@ -33,7 +34,7 @@ class Sink(Protocol):
 
 
 class BagSink:
-    """Writes `/fused_classes`, `/ood_warnings`, labels and, where wanted, each camera's views."""
+    """Writes `/fused_classes`, `/ood_warnings`, labels, annotations and, where wanted, the cameras' views."""
 
     def __init__(self, writer: BagWriter, bundle: Bundle, views: bool) -> None:
         self._writer = writer
@@ -59,6 +60,7 @@ class BagSink:
             self._write(time, message)
         for message in fused_messages(fused, self._bundle.class_names, self._listing):
             self._write(time, message)
+        self._write(time, annotations_message(fused, self._bundle.class_names))
 
     def _write(self, time: int, message: Outgoing, latched: bool = False) -> None:
         topic = "/" + message.topic.lstrip("/")

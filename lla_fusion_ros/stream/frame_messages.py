@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.images.drawing import Label, draw_labels, to_bgr8
+from lla_fusion_ros.images.drawing import Label, colour_of, draw_labels, to_bgr8
 from lla_fusion_ros.messages import contract
+from lla_fusion_ros.messages.annotations import Annotation, write_annotations
 from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.detections import ALL, Listing, write_detections
 from lla_fusion_ros.messages.images import write_image
@@ -101,6 +102,20 @@ def annotated_message(fused: FusedFrame, class_names: Sequence[str]) -> Outgoing
         " ".join(reason.replace("_", " ") for reason in verdict.reasons) for verdict in result.verdicts
     ]
     return _annotated(frame, result.ids, frame.bbox[result.kept], result.pmf, class_names, warnings)
+
+
+def annotations_message(fused: FusedFrame, class_names: Sequence[str]) -> Outgoing:
+    """`<camera>/annotations`: what `annotated` shows, for Foxglove to draw onto the camera's own image."""
+    frame, result = fused.frame, fused.result
+    drawn = []
+    for row, verdict in enumerate(result.verdicts):
+        x, y, _, width, height = frame.bbox[result.kept[row]].tolist()
+        told = [f"{result.ids[row]}: {class_names[verdict.top]} {verdict.probability:.0%}"]
+        told += [reason.replace("_", " ") for reason in verdict.reasons]
+        blue, green, red = (part / 255 for part in colour_of(verdict.probability, bool(verdict.reasons)))
+        drawn.append(Annotation((x, y, width, height), ", ".join(told), (red, green, blue)))
+    data = write_annotations(frame.header.stamp, drawn)
+    return Outgoing(contract.annotations_topic(frame.camera), contract.ANNOTATIONS, data)
 
 
 def annotated_views_message(frame: ViewFrame, class_names: Sequence[str]) -> Outgoing:

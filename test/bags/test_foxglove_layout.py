@@ -23,8 +23,8 @@ def test_every_panel_is_placed_and_configured():
 
 def test_every_topic_is_one_of_the_contract():
     known = {
-        "/" + contract.annotated_topic("left"),
-        "/" + contract.annotated_topic("right"),
+        *("/" + contract.image_topic(camera) for camera in ("left", "right")),
+        *("/" + contract.annotations_topic(camera) for camera in ("left", "right")),
         "/" + contract.FUSED_CLASSES,
         "/" + contract.LABELS,
         "/" + contract.OOD_WARNINGS,
@@ -36,5 +36,6 @@ def test_every_topic_is_one_of_the_contract():
             panel.get("topicPath"),
             panel.get("imageMode", {}).get("imageTopic"),
         ]
+        named += panel.get("imageMode", {}).get("annotations", {})
         named += [path["value"].split(".")[0] for path in panel.get("paths", [])]
         assert {name for name in named if name} <= known

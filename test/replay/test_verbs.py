@@ -6,11 +6,15 @@ import json
 import resource
 from dataclasses import replace
 
+import cv2
 import pytest
 from replay.scenes import write_scene
 
+from lla_fusion_ros.bags.definitions import typestore
+from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bundle import save_bundle
 from lla_fusion_ros.cli.main import main
+from lla_fusion_ros.messages.contract import ANNOTATIONS
 from lla_fusion_ros.report.truth import Truth, TruthSpan, write_truth
 from lla_fusion_ros.signworld import CLASS_NAMES
 from support.tiny_bundle import tiny_bundle
@@ -61,6 +65,25 @@ def test_a_fused_bag_is_fused_again_with_other_settings(inside, model, capsys):
     result = json.loads(capsys.readouterr().out)
     assert result["used"] == "views" and result["fuser"] == "vote" and result["views"] == 24
     assert (inside / "again" / "fused.csv").exists() and not (inside / "again" / "report.html").exists()
+
+
+def test_a_video_and_annotations_show_every_frame_and_without_images_the_reason_is_said(
+    inside, model, capsys
+):
+    write_scene(inside / "drive", frames=4)
+    assert main(["replay", "drive", "--bundle", model, "--no-csv", "--no-report", "--video"]) == 0
+    video = cv2.VideoCapture(str(inside / "drive_fused" / "video.mp4"))
+    assert int(video.get(cv2.CAP_PROP_FRAME_COUNT)) == 4
+    read, picture = video.read()
+    assert read and picture.shape[1] == 960 and picture.std() > 10
+    with Bag(inside / "drive_fused" / "fused") as bag:
+        (first, *others) = bag.messages(["/left/annotations"])
+        assert len(others) == 3
+    assert len(typestore().deserialize_cdr(first.data, ANNOTATIONS).texts) == 3
+    words = ["replay", "drive_fused/fused", "--bundle", model, "--out", "again", "--no-report", "--video"]
+    assert main(words) == 0
+    assert "there is no video" in capsys.readouterr().out
+    assert not (inside / "again" / "video.mp4").exists()
 
 
 def test_a_replay_says_why_frames_were_lost_to_pairing_and_takes_the_offset(inside, model, capsys):

@@ -14,7 +14,7 @@ import numpy as np
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.bundle.bundle import ONNX, graph_tensors
 from lla_fusion_ros.lab.calibration.assemble import CalibrationOptions, Stage, Trained, calibrated_bundle
-from lla_fusion_ros.lab.datasets import REGIMES, Splits, TrackSet, border_of, cut, degrade
+from lla_fusion_ros.lab.datasets import Splits, TrackSet, border_of, cut, degrade
 from lla_fusion_ros.lab.importing.head import (
     FittedHead,
     Regression,
@@ -208,10 +208,10 @@ def clear(folder: Path) -> None:
 def _heads(recipe: ImportRecipe, splits: Splits, outputs: Outputs, stage: Stage) -> tuple[list[Head], float]:
     """All heads, and the precision of their prior."""
     classes = len(splits.train.class_names)
-    training = _features(recipe, splits.train, outputs, REGIMES[1:], stage)
+    training = _features(recipe, splits.train, outputs, stage)
     fitted: list[tuple[int, FittedHead]] = []
     if recipe.new_heads:
-        validation = _features(recipe, splits.validation, outputs, (), stage)
+        validation = _features(recipe, splits.validation, outputs, stage)
         for trunk in range(len(recipe.sources)):
             stage(HEADS, trunk, len(recipe.sources))
             fitted += [(trunk, head) for head in _new_heads(recipe, training, validation, trunk, classes)]
@@ -236,29 +236,21 @@ class _Features:
     track: np.ndarray
 
 
-def _features(
-    recipe: ImportRecipe, part: TrackSet, outputs: Outputs, regimes: Sequence[Any], stage: Stage
-) -> _Features:
-    """Every crop as it is, and once more under one of the regimes in turn."""
-    crops = cut(part, recipe.size, recipe.margin, border_of(recipe.size))
-    seed = recipe.calibration.seed
-    sets = [degrade(crops, "clean", seed)]
-    for start, regime in enumerate(regimes):
-        sets.append(degrade(crops.take(np.arange(start, len(crops), len(regimes))), regime, seed))
+def _features(recipe: ImportRecipe, part: TrackSet, outputs: Outputs, stage: Stage) -> _Features:
+    """Of every crop as it is: heads that also saw degraded ones did worse on ordinary ones."""
+    crops = degrade(
+        cut(part, recipe.size, recipe.margin, border_of(recipe.size)), "clean", recipe.calibration.seed
+    )
     found: list[list[np.ndarray]] = []
-    total, done = sum(map(len, sets)), 0
-    for each in sets:
-        for at in range(0, len(each), 256):
-            stage(FEATURES, done, total)
-            found.append(outputs(each.images[at : at + 256]))
-            done += len(found[-1][0])
-    label, track = (np.concatenate([getattr(each, name) for each in sets]) for name in ("label", "track"))
+    for at in range(0, len(crops), 256):
+        stage(FEATURES, at, len(crops))
+        found.append(outputs(crops.images[at : at + 256]))
     joined = [np.concatenate(parts) for parts in zip(*found, strict=True)]
     if not all(np.isfinite(each).all() for each in joined):
         raise InputError(
-            "the network returns NaN or infinity on the training images; is --mean, --std right?"
+            "the network returns NaN or infinity on the training images; are --mean, --std right?"
         )
-    return _Features(joined, label, track)
+    return _Features(joined, crops.label, crops.track)
 
 
 def _new_heads(

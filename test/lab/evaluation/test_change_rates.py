@@ -11,9 +11,9 @@ from lla_fusion_ros.networks.classifier import Classifier
 
 
 def test_the_shipped_sign_world_bundle_follows_changes_and_not_glitches(monkeypatch) -> None:
-    monkeypatch.setattr(change_rates, "PAIRS", 12)
+    monkeypatch.setattr(change_rates, "PAIRS", 8)
     bundle = load_bundle("signworld")
-    tracks = load_dataset("signworld", None, None, bundle.input_size, tracks=51, seed=9)
+    tracks = load_dataset("signworld", None, None, bundle.input_size, tracks=34, frames=20, seed=9)
     said = change_rates.change_rates(bundle, Classifier(bundle), tracks, 0, lambda name: None)
     glitch, abrupt, fade, light = said
     assert glitch["restarts"] <= 0.01 * glitch["frames"] / 10 and glitch["sure_of_the_wrong_one"] == 0
