@@ -17,7 +17,13 @@ IDS = ("a", "b")
 PREFIX = "lla_fusion_ros.ros "
 FUSION_WITHOUT_TORCH = """
 import sys
-sys.modules["torch"] = None  # where it is not installed
+
+class Without:  # where torch is not installed
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "torch":
+            raise ModuleNotFoundError(name, name=name)
+
+sys.meta_path.insert(0, Without())
 from lla_fusion_ros.ros.executables import class_fusion
 class_fusion()
 """
