@@ -231,7 +231,8 @@ class OutputFolder:
             facts["faster than real time"] = f"{result.recorded / result.seconds:.1f}×"
         return ReportInput(
             title=self._wanted.title or f"Fused classes of {self._source.name}",
-            subtitle=f"fused by {self.fuser} from {result.used} · model {bundle_line(self._bundle)}",
+            subtitle=f"fused by {self.fuser} from {result.used} · model {bundle_line(self._bundle)} · "
+            f"{self._source.name}: {', '.join(result.cameras)} · {self._changed_settings()}",
             class_names=self._bundle.class_names,
             timelines=self.timelines,
             fuser=self.fuser,
@@ -247,6 +248,13 @@ class OutputFolder:
             scores=scores,
             notes=notes,
         )
+
+    def _changed_settings(self) -> str:
+        """Those that are not the default, in words."""
+        given = {**asdict(self._options.fusion), **asdict(self._options.stream)}
+        usual = {**asdict(type(self._options.fusion)()), **asdict(type(self._options.stream)())}
+        changed = [f"{key} {value}" for key, value in given.items() if value != usual[key] and key != "fuser"]
+        return ", ".join(changed) or "default settings"
 
 
 def replay_to_folder(

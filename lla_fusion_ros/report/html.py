@@ -14,7 +14,9 @@ from lla_fusion_ros import __version__
 _HATCH = (
     '<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs><pattern id="outside" '
     'width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-    '<line class="hatch" x1="0" y1="0" x2="0" y2="6"/></pattern></defs></svg>'
+    '<line class="hatch" x1="0" y1="0" x2="0" y2="6"/></pattern><pattern id="unsure" width="6" height="6" '
+    'patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<line class="doubt" x1="0" y1="0" x2="0" y2="6"/></pattern></defs></svg>'
 )
 
 

@@ -11,9 +11,11 @@ from pathlib import Path
 from lla_fusion_ros.report import html, svg, track_chart
 from lla_fusion_ros.report.score_charts import anchor, overview_svg, reliability_svg
 from lla_fusion_ros.report.scoring import SINGLE_FRAME, ReplayScores
-from lla_fusion_ros.report.tracks import Timeline, TimelineSink
+from lla_fusion_ros.report.tracks import Point, Timeline, TimelineSink
 
 MOST_CARDS = 60
+UNSURE = 0.6  # probability of the class shown last
+MANY_CHANGES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,9 @@ def _how_to_read(report: ReportInput) -> str:
     return (
         "<h2>Track by track</h2><p class='about'>Narrow bars on top: what each single frame said, by camera; "
         "colour is the class, strength the probability. Below: the fused distribution over all cameras "
-        f"and frames so far, and its entropy. Shaded: a warning.{truth} Move over a chart to read it.</p>"
+        "and frames so far, and its entropy; dashed: the shown class changes. "
+        "Bars above and below: a warning, hatched for "
+        f"“cannot tell”.{truth} Move over a chart, or focus it and use the arrow keys, to read it.</p>"
     )
 
 
@@ -153,7 +157,8 @@ def _tools(cards: Sequence[Timeline]) -> str:
     return (
         "<div class='tools'><input id='find' type='search' placeholder='track or class' aria-label='find'>"
         "<select id='only' aria-label='which tracks'><option value=''>all tracks</option>"
-        f"{options}</select></div>"
+        f"<option value='look'>needs a look</option>{options}</select>"
+        "<span id='count' class='soft' role='status'></span></div>"
     )
 
 
@@ -183,8 +188,12 @@ def _card(track: Timeline, first: int, report: ReportInput) -> str:
         since = (max(track.members.values()) - first) / 1e9
         summary += f" · one object: tracks {', '.join(track.members)}, all joined at {since:.1f} s"
         words += list(track.members)
+    kinds = [
+        *track.reasons,
+        *(["look"] if _needs_a_look(track, last, "class='badge wrong'" in badges) else []),
+    ]
     return (
-        f"<section class='card track' id='{anchor(track)}' data-kind='{escape(' '.join(track.reasons))}' "
+        f"<section class='card track' id='{anchor(track)}' data-kind='{escape(' '.join(kinds))}' "
         f"data-words='{escape(' '.join(words).lower(), quote=True)}'>"
         f"<header><h3>{escape(track.id)}</h3>{badges}"
         f"<span class='now'>{escape(names[top])} <b>{last.pmf[top]:.0%}</b></span></header>"
@@ -192,6 +201,11 @@ def _card(track: Timeline, first: int, report: ReportInput) -> str:
         f"<div class='legend'>{legend}</div><div class='read'>{escape(summary)}</div>"
         f"<script type='application/json'>{_json(_readings(points, first))}</script></section>"
     )
+
+
+def _needs_a_look(track: Timeline, last: Point, wrong: bool) -> bool:
+    """Warned of, wrong, unsure in the end, or of a class that changed again and again."""
+    return bool(track.reasons) or wrong or float(last.pmf.max()) < UNSURE or track.flips > MANY_CHANGES
 
 
 def _truth_badge(track: Timeline, stamp: int, shown: str, report: ReportInput, words: list[str]) -> str:

@@ -75,6 +75,7 @@ def track_svg(timeline: Timeline, first: int, truth: Truth | None, names: Sequen
     y += AREA + GAP
     parts.append(_entropy(points, seconds, axis, y))
     y += ENTROPY
+    parts.append(_changes(points, seconds, axis, top, top + AREA))
     parts.append(_warning_bands(points, seconds, axis, top, y))
     parts.append(_time_axis(axis, y))
     height = y + 18
@@ -203,24 +204,46 @@ def _entropy(points: list[Point], seconds: np.ndarray, axis: Axis, y: float) -> 
     )
 
 
+def _changes(points: list[Point], seconds: np.ndarray, axis: Axis, top: float, bottom: float) -> str:
+    """A dashed line wherever the shown class becomes another."""
+    tops = [int(point.pmf.argmax()) for point in points]
+    places = [float(axis.x(seconds[i])) for i in range(1, len(tops)) if tops[i] != tops[i - 1]]
+    return "".join(
+        f'<line class="change" x1="{svg.number(x)}" x2="{svg.number(x)}" y1="{svg.number(top)}" '
+        f'y2="{svg.number(bottom)}"><title>the shown class changes</title></line>'
+        for x in places
+    )
+
+
 def _warning_bands(points: list[Point], seconds: np.ndarray, axis: Axis, top: float, bottom: float) -> str:
-    """Where the track is warned of, over the fused distribution and the entropy alike."""
+    """Where the track is warned of: bars above the fused distribution and below the entropy, which keep
+    their colours; "cannot tell" is hatched."""
     parts = []
     begin: float | None = None
-    level = 0
-    edges = [*(zip(seconds.tolist(), (point.level for point in points), strict=True)), (axis.stop, 0)]
+    before = ""
+    edges = [*zip(seconds.tolist(), map(_kind, points), strict=True), (axis.stop, "")]
     for moment, now in edges:
-        if begin is not None and now != level:
-            kind = "error" if level > 1 else "warn"
+        if begin is not None and now != before:
             x = float(axis.x(begin))
             width = max(float(axis.x(moment)) - x, 2.0)
-            parts.append(svg.rect(x, top - 5, width, 4, f'class="band solid {kind}"'))
-            parts.append(svg.rect(x, top - 1, width, bottom - top + 1, f'class="band {kind}"'))
+            fill = (
+                'class="band solid tell" fill="url(#unsure)"'
+                if before == "tell"
+                else f'class="band solid {before}"'
+            )
+            parts.append(svg.rect(x, top - 6, width, 5, fill))
+            parts.append(svg.rect(x, bottom - 3, width, 3, fill))
             begin = None
         if now and begin is None:
             begin = moment
-        level = now
+        before = now
     return "".join(parts)
+
+
+def _kind(point: Point) -> str:
+    if "cannot_tell" in point.reasons:
+        return "tell"
+    return "error" if point.level > 1 else "warn" if point.level else ""
 
 
 def _time_axis(axis: Axis, y: float) -> str:

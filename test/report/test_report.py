@@ -191,6 +191,13 @@ def test_it_runs_in_a_browser_without_errors(written, tmp_path):
     const place = {clientX: box.left + box.width / 2, clientY: box.top + 5};
     chart.dispatchEvent(new PointerEvent('pointermove', place));
     document.body.dataset.read = document.querySelector('.track .read').textContent;
+    chart.dispatchEvent(new KeyboardEvent('keydown', {key: 'Home'}));
+    chart.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}));
+    document.body.dataset.keys = document.querySelector('.track .read').textContent;
+    document.getElementById('only').value = 'look';
+    document.getElementById('only').dispatchEvent(new Event('change'));
+    document.body.dataset.look = document.getElementById('count').textContent;
+    document.getElementById('only').value = '';
     document.getElementById('find').value = 'track 1';
     document.getElementById('find').dispatchEvent(new Event('input'));
     document.body.dataset.shown = document.querySelectorAll('.track:not([hidden])').length;
@@ -211,4 +218,5 @@ def test_it_runs_in_a_browser_without_errors(written, tmp_path):
     body = re.search(r"<body[^>]*>", done.stdout).group()
     assert "fused class" in body and "entropy" in body
     assert 'data-shown="1"' in body
+    assert re.search(r'data-keys="0\.\d\d s', body) and re.search(r'data-look="[0-3] shown"', body)
     assert 'data-wide="false"' in body
