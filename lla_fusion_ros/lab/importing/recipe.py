@@ -13,6 +13,7 @@ import numpy as np
 
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.bundle.bundle import ONNX, graph_tensors
+from lla_fusion_ros.images.quality import crop_quality
 from lla_fusion_ros.lab.calibration.assemble import CalibrationOptions, Stage, Trained, calibrated_bundle
 from lla_fusion_ros.lab.datasets import Splits, TrackSet, border_of, cut, degrade
 from lla_fusion_ros.lab.importing.head import (
@@ -102,7 +103,7 @@ class ImportedNetworks:
     def classify(self, crops: np.ndarray) -> Views:
         both = views_of(self.heads, self._outputs(crops))
         classes = len(self.heads[0].weight)
-        return Views(both[..., :classes], both[..., classes:])
+        return Views(both[..., :classes], both[..., classes:], crop_quality(crops))
 
     def scale(self, temperatures: Sequence[float]) -> None:
         self.heads = [
