@@ -32,7 +32,7 @@ NODE_SERVICES = [
 ABSOLUTE = {"rosout", "parameter_events"}
 
 
-def policy(cameras: list[str], namespace: str = "/") -> str:
+def policy(cameras: list[str], namespace: str = "/", decisions: bool = False) -> str:
     """The policy as XML: one enclave and one profile for each of the three nodes."""
     images = [
         contract.image_topic,
@@ -40,12 +40,22 @@ def policy(cameras: list[str], namespace: str = "/") -> str:
         contract.detections_topic,
         contract.crops_topic,
         lambda camera: f"{contract.crops_topic(camera)}/compressed",
+        contract.camera_info_topic,
     ]
+    transforms = [contract.TRANSFORMS, contract.STATIC_TRANSFORMS]
     views = [contract.views_topic, contract.embeddings_topic, contract.views_info_topic]
-    fused = [contract.FUSED_CLASSES, contract.LABELS, contract.OOD_WARNINGS, contract.NODE_DIAGNOSTICS]
+    fused = [
+        contract.FUSED_CLASSES,
+        contract.LABELS,
+        contract.OOD_WARNINGS,
+        contract.TRACK_STATUS,
+        contract.CLASS_SETS,
+        *([contract.DECISIONS] if decisions else []),
+        contract.NODE_DIAGNOSTICS,
+    ]
     of_cameras = {
         "images": [topic(camera) for camera in cameras for topic in images],
-        "views": [topic(camera) for camera in cameras for topic in views],
+        "views": [topic(camera) for camera in cameras for topic in [*views, contract.camera_info_topic]],
         "fused": [contract.camera_fused_topic(camera) for camera in cameras],
         "shown": [topic(camera) for camera in cameras for topic in [*views, contract.annotated_topic]],
     }
@@ -60,7 +70,7 @@ def policy(cameras: list[str], namespace: str = "/") -> str:
         enclave = ElementTree.SubElement(enclaves, "enclave", path=f"/{node}")
         profiles = ElementTree.SubElement(enclave, "profiles")
         profile = ElementTree.SubElement(profiles, "profile", ns=namespace, node=node)
-        _rules(profile, "topics", "subscribe", "topic", subscribed)
+        _rules(profile, "topics", "subscribe", "topic", [*subscribed, *transforms])
         _rules(profile, "topics", "publish", "topic", [*published, *NODE_TOPICS])
         _rules(profile, "services", "reply", "service", NODE_SERVICES)
     ElementTree.indent(root)
@@ -79,8 +89,9 @@ def main() -> int:
     )
     parser.add_argument("cameras", nargs="*", default=["camera"], help="as in the parameter `cameras`")
     parser.add_argument("--namespace", default="/", help="of the nodes (default /)")
+    parser.add_argument("--decisions", action="store_true", help="nodes that have a `costs` file")
     args = parser.parse_args()
-    sys.stdout.write(policy(args.cameras, args.namespace))
+    sys.stdout.write(policy(args.cameras, args.namespace, args.decisions))
     return 0
 
 

@@ -82,6 +82,7 @@ def describe_bag(path: Path | str) -> BagDescription:
         first = [each for each in looked if each.about.kind == "images" or each.about.name not in names]
         seen = Counter(name for each in first for name in each.ids)
         shared = sum(count > 1 for count in seen.values())
+        homeless = _boxes_without_geometry(bag, wiring.cameras)
         notes = [*bag.notes, *(each.trouble for each in looked if each.trouble)]
         if any(each.of_camera for each in first) and (
             sentence := _geometry(bag, wiring.cameras or wiring.views)
@@ -100,8 +101,12 @@ def describe_bag(path: Path | str) -> BagDescription:
             cameras=tuple(each.about for each in looked),
             tracks=len(seen) + sum(each.about.tracks for each in first if not each.ids),
             shared_tracks=shared,
-            can_be_fused=any(each.about.tracks for each in looked),
-            missing=(*wiring.missing, *(_no_tracks(each.about) for each in looked if not each.about.tracks)),
+            can_be_fused=any(each.about.tracks and each.about.name not in homeless for each in looked),
+            missing=(
+                *wiring.missing,
+                *homeless.values(),
+                *(_no_tracks(each.about) for each in looked if not each.about.tracks),
+            ),
             notes=tuple(notes),
         )
 
@@ -214,6 +219,22 @@ def _geometry(bag: Bag, cameras: Sequence[CameraTopics | ViewTopics]) -> str:
     if known.isdisjoint((TRANSFORMS, STATIC_TRANSFORMS)):
         return f"cameras stay apart: neither {TRANSFORMS} nor {STATIC_TRANSFORMS} is recorded"
     return "camera_info and transforms are recorded: objects of several cameras are joined"
+
+
+def _boxes_without_geometry(bag: Bag, cameras: Sequence[CameraTopics]) -> dict[str, str]:
+    """Cameras whose boxes in space cannot be projected into their images, and what is not recorded."""
+    known = {topic.name for topic in bag.summary.topics if topic.count}
+    lacking = {}
+    for camera in cameras:
+        adapter = adapter_for(camera.type)
+        if adapter is not None and adapter.in_space:
+            if not camera.info:
+                lacking[camera.name] = (
+                    f"{camera.detections} is in space, and no camera_info of {camera.name} is recorded"
+                )
+            elif known.isdisjoint((TRANSFORMS, STATIC_TRANSFORMS)):
+                lacking[camera.name] = f"{camera.detections} is in space, and no transforms are recorded"
+    return lacking
 
 
 def _no_tracks(camera: CameraDescription) -> str:

@@ -41,7 +41,8 @@ def random_parameters(scene: Scene, checks: Checks) -> int:
     for field in changeable:
         result = scene.set_parameter("perception", field.name, field.default)
         checks.that(result.successful, f"{field.name} cannot be set back: {result.reason}")
-    scene.set_parameter("perception", "identity", "global")  # as the road's tracker has it
+    for name, value in (("identity", "global"), ("listed_mass", 1.0)):  # as the scene began
+        scene.set_parameter("perception", name, value)
     scene.graph.call(scene.vehicle, Trigger, "/perception/reset", Trigger.Request(), PATIENCE)
     scene.forget_answers()
     scene.drive(4)

@@ -12,7 +12,7 @@ from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.base import SumFuser
 from lla_fusion_ros.fusion.ema import Ema
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured
-from lla_fusion_ros.types.views import Views, add
+from lla_fusion_ros.types.views import QUALITIES, Views, add
 from lla_fusion_ros.warnings.state import Sums
 from support.tiny_posterior import make_posterior, make_views
 
@@ -83,7 +83,10 @@ def test_a_million_views_leave_the_sums_of_a_fuser_where_recomputation_puts_them
 
 
 def test_a_million_views_leave_the_sums_of_the_warnings_where_recomputation_puts_them() -> None:
-    check_without_drift([Sums.of(view) for view in views_of_a_long_track()])
+    qualities = np.random.default_rng(3).random((DIFFERENT, 1, len(QUALITIES)), np.float32)
+    views = zip(views_of_a_long_track(), qualities, strict=True)
+    measured_views = [measured(Views(view.logits, view.features, own), POSTERIOR) for view, own in views]
+    check_without_drift([Sums.of(view) for view in measured_views])
 
 
 def test_an_exponential_filter_stays_where_its_last_views_put_it() -> None:

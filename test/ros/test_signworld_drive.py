@@ -13,6 +13,7 @@ from support.drive import HARD_FROM, SWITCH_TIME, SWITCHED, UNKNOWN, short_drive
 
 KNOWN = ("001", "004", "005")  # ordinary signs, seen well before the hard stretch
 FRAMES_TO_NOTICE = 5
+CLASSES = 17
 
 
 def seconds(stamp: int) -> float:
@@ -53,7 +54,7 @@ def test_two_cameras_fused_beat_each_alone_and_warnings_are_right(ros_graph, ros
             )
             for detection in received[-1].detections:
                 if truth[detection.id] >= 0:
-                    is_right = int(pmf_of(detection).argmax()) == truth[detection.id]
+                    is_right = int(pmf_of(detection, CLASSES).argmax()) == truth[detection.id]
                     right[name].append(is_right)
                     if name == "fused":
                         last_right[detection.id] = is_right

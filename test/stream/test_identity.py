@@ -197,10 +197,10 @@ def test_a_type_that_changes_is_counted_and_its_ids_are_other_objects(make):
     assert perception.chosen["left"].type == YOLO
 
 
-@pytest.mark.parametrize("name", ["my_msgs/msg/Boxes", "vision_msgs/msg/Detection3DArray", ""])
+@pytest.mark.parametrize("name", ["my_msgs/msg/Boxes", "vision_msgs/msg/Detection3D", ""])
 def test_a_type_that_cannot_be_read_is_refused_and_the_old_one_stays(make, name):
     perception = make()
-    with pytest.raises(InputError, match="cannot be read|in space"):
+    with pytest.raises(InputError, match="cannot be read"):
         perception.set_detections_type("left", name)
     send(perception, 0, (("1", "2"), BOXES))
     assert len(perception.step()) == 1

@@ -63,11 +63,17 @@ def stamp_of(message: Any) -> int:
     return message.header.stamp.sec * SECOND + message.header.stamp.nanosec
 
 
-def pmf_of(detection: Any) -> np.ndarray:
-    """Class distribution of a Detection2D, in the order of the classes.  [classes]"""
-    pmf = np.empty(len(detection.results))
-    for result in detection.results:
-        pmf[int(result.hypothesis.class_id)] = result.hypothesis.score
+def pmf_of(detection: Any, classes: int = 0) -> np.ndarray:
+    """Class distribution of a Detection2D, in the order of the classes.  [classes]
+
+    `classes` is needed where only the likely ones are listed: the others share the rest.
+    """
+    listed = {result.hypothesis.class_id: result.hypothesis.score for result in detection.results}
+    rest = listed.pop("", 0.0)
+    classes = classes or len(listed)
+    pmf = np.full(classes, rest / max(classes - len(listed), 1))
+    for class_id, score in listed.items():
+        pmf[int(class_id)] = score
     return pmf
 
 
