@@ -33,10 +33,10 @@ def fit_warnings(
     `inside` are validation tracks of known classes under the regimes, `conditions` the same objects under
     further conditions they are met in; `outside` are background and synthetic outliers (never the held-out
     classes). Thresholds come from known tracks alone: the false-alarm rate is the share of them that ever
-    raise the warning, in each regime and condition (`TrackViews.regime`). `unreadable` are known objects in
-    pictures too bad to tell anything. `reference` are the tracks whose features count as known, such as the
-    training tracks; without them it is `inside`, and each of its tracks is then measured against a space made
-    without its own object, so that the rates stay honest.
+    raise the warning, limited in each regime and condition (`TrackViews.regime`), too. `unreadable` are known
+    objects in pictures too bad to tell anything. `reference` are the tracks whose features count as known,
+    such as the training tracks; without them it is `inside`, and each of its tracks is then measured against
+    a space made without its own object, so that the rates stay honest.
     """
     if len(inside.label) < 10 or len(outside.label) < 10:
         raise InputError(
@@ -54,14 +54,14 @@ def fit_warnings(
 
     rows = score_rows(parts, weak, known)
     bad = None if unreadable is None else scored(unreadable)
-    unknown, excuse, quality = fit_unknown(rows, rows.track < len(inside), scored(outside), bad)
+    unknown, too_bad, quality = fit_unknown(rows, scored(outside), bad)
     own = [(part, rows[rows < len(inside)]) for part, rows in parts]  # `inside` stands first in `known`
     said, projected, of_space = _views_of(posterior, inside, own)
     feature_weight, switch, detected = fit_switch(said, projected, of_space, inside, seed)
     return WarningModel(
         space=space,
         unknown=unknown,
-        excuse=excuse,
+        unreadable=too_bad,
         feature_weight=feature_weight,
         camera_span=CAMERA_SPAN,
         switch=switch,

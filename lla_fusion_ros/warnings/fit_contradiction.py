@@ -6,14 +6,13 @@ import numpy as np
 
 from lla_fusion_ros.types.track_views import TrackViews
 from lla_fusion_ros.warnings.contradiction import camera_statistic, changes, stale_statistic
-from lla_fusion_ros.warnings.model import AlarmTable
+from lla_fusion_ros.warnings.model import NEVER, AlarmTable
 from lla_fusion_ros.warnings.state import WINDOW, RecentViews
 
 FEATURE_WEIGHTS = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 FALSE_ALARM = 0.01  # per track, at which the feature weight is chosen
 WITHIN = 5  # views within which a switch should be found
 FEWEST = 10  # tracks on which a threshold can be measured at all
-NEVER = AlarmTable((1e9,) * 12, 0)  # no data to compare with: the warning is never raised
 
 
 def fit_switch(

@@ -1,15 +1,14 @@
 """Fit what tells unknown objects from known ones under every condition they are met in.
 
-A logistic regression over the scores: known tracks against background, what detectors deliver by mistake, and
-against sign-like outliers. Bad pictures make known objects look odd, too: how much of the score a picture's
-quality excuses is fitted on known objects alone, so that the rate of "unknown" holds in each condition. What
-is odd in an ordinary picture, but excused by this one, is "cannot tell".
+A logistic regression over scores: known tracks against background, what detectors deliver by mistake, and
+against sign-like outliers. Another, over the quality of pictures, tells those too bad to tell anything in:
+what is odd in them is not unknown, but "cannot tell".
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -19,10 +18,10 @@ from lla_fusion_ros.types.track_views import TrackViews
 from lla_fusion_ros.types.views import take_rows
 from lla_fusion_ros.warnings.model import (
     MOST_STANDARD,
+    NEVER,
     SCORES,
     AlarmTable,
     Detector,
-    Excuse,
     FeatureSpace,
     quality_columns,
 )
@@ -32,9 +31,11 @@ from lla_fusion_ros.warnings.state import Sums
 FITTED_LENGTHS = (1, 2, 3, 5, 7, 10, 15, 20, 25, 30, 40, 50)
 MIN_VIEWS = 3  # thresholds are for tracks of at least so many views, the default of the setting `min_views`
 RIDGE = 1e-2  # of the logistic regression: per mean log-loss, on standardised columns
+PICTURE_RIDGE = 1e-3  # the same for pictures, whose columns are many and alike
 CHUNK = 128  # tracks at a time, for memory
-EXCUSED = 0.97  # share of known tracks at a quality whose score the excuse covers
-ITERATIONS, SMOOTH = 60, 0.05  # of its fit, and the residual below which it is smoothed
+# The scores that enter: with more of them known tracks in some conditions look odd that no stranger is like.
+TELLING = ("neighbours", "top_logit")
+ALLOWANCE = 1.75  # times the stated rate in any one regime or condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +65,13 @@ class ScoreRows:
         _, of_row, rows = np.unique(self.group, return_inverse=True, return_counts=True)
         return 1.0 / (len(rows) * rows[of_row])
 
-    def alarm(self, score: np.ndarray) -> AlarmTable:
-        """The stated rates in each group, of tracks that ever reach a score after MIN_VIEWS views."""
+    def alarm(self, score: np.ndarray, allowance: float) -> AlarmTable:
+        """The stated rates, and those in each group, of tracks that ever reach a score in time."""
         late = np.flatnonzero(self.length >= min(MIN_VIEWS, int(self.length.max())))
         tracks, first, of_row = np.unique(self.track[late], return_index=True, return_inverse=True)
         largest = np.full(len(tracks), -np.inf)
         np.maximum.at(largest, of_row, score[late])
-        return AlarmTable.measure_worst(largest, self.group[late][first], self.source[late][first])
+        return AlarmTable.measure_worst(largest, self.group[late][first], self.source[late][first], allowance)
 
 
 def score_rows(
@@ -96,63 +97,63 @@ def score_rows(
 
 
 def fit_unknown(
-    known: ScoreRows, ordinary: np.ndarray, strange: ScoreRows, unreadable: ScoreRows | None
-) -> tuple[Detector, Excuse | None, dict[str, float]]:
-    """The detector of unknown objects, what excuses them, and how well each score tells by itself.
-
-    `ordinary` marks the rows of `known` in whose pictures nothing has to be excused.
-    """
-    weight = known.weights()
-    center = weight @ known.values
-    scale = np.maximum(np.sqrt(weight @ (known.values - center) ** 2), 1e-6)
-    rows = np.concatenate([known.values, strange.values])
-    rows = np.clip((rows - center) / scale, -MOST_STANDARD, MOST_STANDARD)
-    target = np.repeat([0.0, 1.0], [len(known.values), len(strange.values)])
-    intercept, *weights = fit_logistic(rows, target, np.concatenate([weight, strange.weights()]) / 2)
-    score = intercept + rows @ np.array(weights)
-    inside, outside = score[: len(known.values)], score[len(known.values) :]
-    alarm = known.take(ordinary).alarm(inside[ordinary])
-    detector = Detector(center, scale, np.array(weights), float(intercept), alarm)
+    known: ScoreRows, strange: ScoreRows, unreadable: ScoreRows | None
+) -> tuple[Detector, Detector | None, dict[str, float]]:
+    """The detectors of unknown objects and of bad pictures, and how well each score tells by itself."""
+    used = np.isin(SCORES, TELLING)
+    told = fit_detector(known.values, known.weights(), strange.values, strange.weights(), used)
+    score = told(known.values)
+    too_bad, bad = None, np.zeros(len(score), bool)
+    if unreadable is not None:
+        pictures, worse = quality_columns(known.quality), quality_columns(unreadable.quality)
+        seen = fit_detector(pictures, known.weights(), worse, unreadable.weights(), ridge=PICTURE_RIDGE)
+        too_bad = replace(seen, alarm=known.alarm(seen(pictures), allowance=np.inf))
+        bad = too_bad.alarms(pictures)
+    unknown = replace(told, alarm=known.alarm(np.where(bad, score.min(), score), ALLOWANCE))
     quality = {
         f"auroc_{name}": auroc(known.values[:, i], strange.values[:, i]) for i, name in enumerate(SCORES)
     }
-    excuse = None if unreadable is None else fit_excuse(detector, known, unreadable)
-    return detector, excuse, quality | {"auroc_combined": auroc(inside, outside)}
+    return unknown, too_bad, quality | {"auroc_combined": auroc(score, told(strange.values))}
 
 
-def fit_excuse(detector: Detector, known: ScoreRows, unreadable: ScoreRows) -> Excuse:
-    """The score that a share 1 - EXCUSED of known tracks exceeds at each quality: quantile regression."""
-    late = [part.take(part.length >= min(MIN_VIEWS, int(part.length.max()))) for part in (known, unreadable)]
-    quality = np.concatenate([part.quality for part in late])
-    score = np.concatenate([detector(part.values) for part in late])
-    sides = len(np.unique(known.group)), len(np.unique(unreadable.group))
-    weight = np.concatenate([part.weights() * groups for part, groups in zip(late, sides, strict=True)])
-    center, scale = quality.mean(axis=0), np.maximum(quality.std(axis=0), 1e-6)
-    design = quality_columns((quality - center) / scale)
-    terms = np.zeros(design.shape[1])
-    for _ in range(ITERATIONS):  # least squares with the weights that make its optimum that of the quantile
-        rest = score - design @ terms
-        pull = weight * np.where(rest > 0, EXCUSED, 1 - EXCUSED) / np.maximum(np.abs(rest), SMOOTH)
-        curvature = (design.T * pull) @ design + 1e-5 * pull.sum() * np.eye(len(terms))
-        terms = np.linalg.solve(curvature, design.T @ (pull * score))
-    excused = quality_columns((known.quality - center) / scale) @ terms
-    return Excuse(center, scale, terms, known.alarm(detector(known.values) - excused))
+def fit_detector(
+    ordinary: np.ndarray,
+    weight: np.ndarray,
+    other: np.ndarray,
+    other_weight: np.ndarray,
+    used: np.ndarray | None = None,
+    ridge: float = RIDGE,
+) -> Detector:
+    """Tells `other` rows from `ordinary` ones by the columns `used`; its thresholds are still to be measured.
+
+    2 x ([rows, columns], [rows]), [columns] bool
+    """
+    center = weight @ ordinary
+    scale = np.maximum(np.sqrt(weight @ (ordinary - center) ** 2), 1e-6)
+    rows = np.clip((np.concatenate([ordinary, other]) - center) / scale, -MOST_STANDARD, MOST_STANDARD)
+    target = np.repeat([0.0, 1.0], [len(ordinary), len(other)])
+    coefficients = np.zeros(rows.shape[1])
+    chosen = np.ones(len(coefficients), bool) if used is None else used
+    intercept, *coefficients[chosen] = fit_logistic(
+        rows[:, chosen], target, np.concatenate([weight, other_weight]) / 2, ridge
+    )
+    return Detector(center, scale, coefficients, float(intercept), NEVER)
 
 
 def fit_logistic(
-    rows: np.ndarray, target: np.ndarray, weight: np.ndarray, iterations: int = 30
+    rows: np.ndarray, target: np.ndarray, weight: np.ndarray, ridge: float = RIDGE, iterations: int = 30
 ) -> np.ndarray:
     """Logistic regression by Newton's method; the intercept comes first.
 
     [n, columns], target 0 or 1 [n], weight summing to 1 [n] -> [1 + columns]
     """
     design = np.concatenate([np.ones((len(rows), 1)), rows], axis=1)
-    ridge = RIDGE * np.diag([0.0, *[1.0] * rows.shape[1]])
+    penalty = ridge * np.diag([0.0, *[1.0] * rows.shape[1]])
     beta = np.zeros(design.shape[1])
     for _ in range(iterations):
         chance = 1.0 / (1.0 + np.exp(-np.clip(design @ beta, -30.0, 30.0)))
-        gradient = design.T @ (weight * (chance - target)) + ridge @ beta
-        curvature = (design.T * (weight * chance * (1.0 - chance))) @ design + ridge
+        gradient = design.T @ (weight * (chance - target)) + penalty @ beta
+        curvature = (design.T * (weight * chance * (1.0 - chance))) @ design + penalty
         step = np.linalg.solve(curvature + 1e-9 * np.eye(len(beta)), gradient)
         beta -= step
         if np.abs(step).max() < 1e-8:

@@ -11,7 +11,7 @@ from lla_fusion_ros.types.errors import BundleError, InputError
 from lla_fusion_ros.types.views import QUALITIES
 
 MOST_STANDARD = 8.0  # standard deviations that a score may count
-MOST_DEVIANT = 4.0  # standard deviations that the quality of a picture may count
+BAD_PICTURES = 0.005  # share of known tracks in pictures good enough to tell that count as too bad
 LARGEST_PROJECTION = 1e6  # in standard deviations: keeps sums over the last views finite
 # Shares of ordinary tracks, largest first: the grid on which thresholds are kept.
 RATES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0001)
@@ -102,17 +102,25 @@ class AlarmTable:
 
     @classmethod
     def measure_worst(
-        cls, largest: np.ndarray, conditions: np.ndarray, objects: np.ndarray | None = None
+        cls,
+        largest: np.ndarray,
+        conditions: np.ndarray,
+        objects: np.ndarray | None = None,
+        allowance: float = 1.0,
     ) -> AlarmTable:
         """The stated rates hold in each of the conditions, not just on average over them.  3 x [tracks]
 
-        It rains on a whole drive: fewer alarms on sunny days would not help then. Conditions of less than 10
-        tracks tell nothing by themselves; all tracks together are one condition, too.
+        It rains on a whole drive: fewer alarms on sunny days would not help then. With an `allowance` above 1
+        they hold on average, and in each condition as many times the rate. Conditions of less than 10 tracks
+        tell nothing by themselves; all tracks together are one condition, too.
         """
-        every = np.ones(len(largest), bool)
-        groups = [every] + [own for own in conditions == np.unique(conditions)[:, None] if own.sum() >= 10]
-        tables = [cls.measure(largest[own], None if objects is None else objects[own]) for own in groups]
-        return cls(tuple(np.max([table.thresholds for table in tables], axis=0).tolist()), len(largest))
+        strictest = np.array(cls.measure(largest, objects).thresholds)
+        for own in conditions == np.unique(conditions)[:, None]:
+            if own.sum() >= 10:
+                table = cls.measure(largest[own], None if objects is None else objects[own])
+                allowed = [table.threshold(min(allowance * rate, 1.0)) for rate in RATES]
+                strictest = np.maximum(strictest, allowed)
+        return cls(tuple(strictest.tolist()), len(largest))
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> AlarmTable:
@@ -145,6 +153,9 @@ class AlarmTable:
         return np.exp(np.interp(statistic, self.thresholds, _LOG_RATES))
 
 
+NEVER = AlarmTable((1e9,) * len(RATES), 0)  # no data to compare with: the warning is never raised
+
+
 @dataclass(frozen=True, slots=True)
 class Detector:
     """Log-odds from a logistic regression over columns, and their thresholds.
@@ -164,6 +175,10 @@ class Detector:
         """Large is alarming.  [t, columns] -> [t]"""
         standard = np.clip((columns - self.center) / self.scale, -MOST_STANDARD, MOST_STANDARD)
         return self.intercept + standard @ self.coefficients
+
+    def alarms(self, columns: np.ndarray) -> np.ndarray:
+        """Which are beyond the rate of BAD_PICTURES.  [t, columns] -> [t] bool"""
+        return self(columns) >= self.alarm.threshold(BAD_PICTURES)
 
     def check(self, name: str, columns: int) -> None:
         for field in ("center", "scale", "coefficients"):
@@ -187,50 +202,10 @@ class Detector:
         return cls(center, scale, weights, float(record["intercept"]), alarm)
 
 
-@dataclass(frozen=True, slots=True)
-class Excuse:
-    """How odd known objects look in pictures of some quality: a polynomial of second order.
-
-    Attributes:
-        center, scale: of QUALITIES on known objects.                           [qualities]
-        terms: of `quality_columns`.                        [1 + qualities + pairs of them]
-        alarm: thresholds of what the score of a track exceeds this by, in any condition.
-    """
-
-    center: np.ndarray
-    scale: np.ndarray
-    terms: np.ndarray
-    alarm: AlarmTable
-
-    def __call__(self, quality: np.ndarray) -> np.ndarray:
-        """[t, qualities] -> [t]"""
-        return quality_columns((quality - self.center) / self.scale) @ self.terms
-
-    def check(self) -> None:
-        expected = quality_columns(np.zeros((1, len(QUALITIES)))).shape[1]
-        for name, count in (("center", len(QUALITIES)), ("scale", len(QUALITIES)), ("terms", expected)):
-            array = getattr(self, name)
-            if array.shape != (count,) or not np.isfinite(array).all():
-                raise BundleError(f"the warning model's '{name}' of 'excuse' is not {count} finite numbers")
-        if not (self.scale > 0).all():
-            raise BundleError("the warning model's 'excuse' has a scale that is not positive")
-        self.alarm.check()
-
-    def as_dict(self) -> dict[str, Any]:
-        arrays = {name: getattr(self, name).tolist() for name in ("center", "scale", "terms")}
-        return {**arrays, "alarm": asdict(self.alarm)}
-
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> Excuse:
-        center, scale, terms = (np.asarray(record[name], float) for name in ("center", "scale", "terms"))
-        return cls(center, scale, terms, AlarmTable.from_dict(record["alarm"]))
-
-
-def quality_columns(standard: np.ndarray) -> np.ndarray:
-    """1, the qualities and their products, within MOST_DEVIANT.  [t, qualities] -> [t, terms]"""
-    z = np.clip(standard, -MOST_DEVIANT, MOST_DEVIANT)
-    first, second = np.triu_indices(z.shape[1])
-    return np.column_stack([np.ones(len(z)), z, z[:, first] * z[:, second]])
+def quality_columns(quality: np.ndarray) -> np.ndarray:
+    """The qualities of pictures and their products.  [t, qualities] -> [t, columns]"""
+    first, second = np.triu_indices(quality.shape[1])
+    return np.column_stack([quality, quality[:, first] * quality[:, second]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +214,8 @@ class WarningModel:
 
     Attributes:
         space: what the feature scores compare with.
-        unknown: of the scores in SCORES; its thresholds are for ordinary pictures.
-        excuse: how much of that score bad pictures explain; None where none were judged when fitting.
+        unknown: of the scores in SCORES.
+        unreadable: of `quality_columns`, too bad a picture to tell; None where none were seen when fitting.
         feature_weight: weight of the feature change in the identity-switch statistic.
         camera_span: seconds within which views of several cameras count as "at one time".
         switch, camera: thresholds by false-alarm rate per track.
@@ -249,7 +224,7 @@ class WarningModel:
 
     space: FeatureSpace
     unknown: Detector
-    excuse: Excuse | None
+    unreadable: Detector | None
     feature_weight: float
     camera_span: float
     switch: AlarmTable
@@ -262,16 +237,16 @@ class WarningModel:
         return round(self.camera_span * 1e9)
 
     def p_values(self, score: np.ndarray, quality: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """p_known, in pictures as bad as these, and p_readable, in ordinary ones.  2 x [t]
+        """p_known, never small in pictures too bad to tell, and p_readable, which is.  2 x [t]
 
-        score [t], quality [t, qualities], NaN where it was not measured: then no picture excuses anything.
+        score [t], quality [t, qualities], NaN where it was not measured: no picture is too bad then.
         """
-        ordinary = self.unknown.alarm.p_value(score)
-        if self.excuse is None:
-            return ordinary, ordinary
+        odd = self.unknown.alarm.p_value(score)
+        if self.unreadable is None:
+            return odd, odd
         judged = np.isfinite(quality).all(axis=1)
-        excess = score - self.excuse(np.where(judged[:, None], quality, 0.0))
-        return np.where(judged, np.maximum(ordinary, self.excuse.alarm.p_value(excess)), ordinary), ordinary
+        bad = judged & self.unreadable.alarms(quality_columns(np.where(judged[:, None], quality, 0.0)))
+        return np.where(bad, 1.0, odd), odd
 
     def check(self, networks: int, features: int) -> None:
         """Refuse a model whose parts do not fit each other or the ensemble, before it meets a frame."""
@@ -291,8 +266,8 @@ class WarningModel:
             if not np.isfinite(array).all():
                 raise BundleError(f"the warning model's '{name}' holds NaN or infinity")
         self.unknown.check("unknown", len(SCORES))
-        if self.excuse is not None:
-            self.excuse.check()
+        if self.unreadable is not None:
+            self.unreadable.check("unreadable", quality_columns(np.zeros((1, len(QUALITIES)))).shape[1])
         numbers = np.array([self.feature_weight, self.camera_span])
         if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
             raise BundleError("the warning model holds a number that is not finite or not positive")
@@ -306,7 +281,7 @@ class WarningModel:
         record = {
             "scores": list(SCORES),
             "unknown": self.unknown.as_dict(),
-            "excuse": None if self.excuse is None else self.excuse.as_dict(),
+            "unreadable": None if self.unreadable is None else self.unreadable.as_dict(),
             "feature_weight": self.feature_weight,
             "camera_span": self.camera_span,
             "switch": asdict(self.switch),
@@ -325,13 +300,13 @@ class WarningModel:
                     f"{list(SCORES)}; train or calibrate the bundle again"
                 )
             space = FeatureSpace(**{f.name: arrays[f.name].astype(np.float32) for f in fields(FeatureSpace)})
-            unknown, excuse = record.get("unknown"), record.get("excuse")
+            unknown, unreadable = record.get("unknown"), record.get("unreadable")
             if unknown is None:  # as bundles had it that knew no bad pictures
                 unknown = {**record, "alarm": record["ood"]}
             return cls(
                 space=space,
                 unknown=Detector.from_dict(unknown),
-                excuse=None if excuse is None else Excuse.from_dict(excuse),
+                unreadable=None if unreadable is None else Detector.from_dict(unreadable),
                 feature_weight=float(record["feature_weight"]),
                 camera_span=float(record["camera_span"]),
                 switch=AlarmTable.from_dict(record["switch"]),

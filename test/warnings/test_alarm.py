@@ -20,6 +20,17 @@ def test_a_stated_rate_holds_in_the_worst_conditions_not_on_average() -> None:
     assert (largest[conditions == "rain"] >= average.threshold(0.01)).mean() > 0.015
 
 
+def test_with_an_allowance_the_rate_holds_on_average_and_so_many_times_it_in_each_condition() -> None:
+    rng = np.random.default_rng(0)
+    conditions = np.repeat(["clear", "fog", "rain"], [8000, 1000, 1000])
+    largest = rng.normal(size=10000) + np.where(conditions == "rain", 1.0, 0.0)
+    threshold = AlarmTable.measure_worst(largest, conditions, allowance=2.0).threshold(0.02)
+    assert (largest >= threshold).mean() <= 0.0201
+    assert (largest[conditions == "rain"] >= threshold).mean() == pytest.approx(
+        0.04, abs=0.005
+    )  # between two rates
+
+
 def test_conditions_of_a_few_tracks_do_not_count_by_themselves() -> None:
     largest = np.append(np.linspace(0.0, 1.0, 100), [50.0] * 3)
     conditions = np.append(np.full(100, "clear"), ["odd"] * 3)

@@ -98,14 +98,14 @@ def in_the_dark(world, tracks, darkness: float, seed: int = 0):
     )
 
 
-def test_what_bad_pictures_explain_is_excused_in_them_and_not_in_good_ones(world) -> None:
-    inside, dark, night = (in_the_dark(world, world.known(150), darkness) for darkness in (0.0, 1.0, 1.5))
+def test_what_is_odd_in_pictures_too_bad_to_tell_is_not_called_unknown(world) -> None:
+    inside, dark, night = (in_the_dark(world, world.known(150), darkness) for darkness in (0.0, 0.5, 1.5))
     outside = in_the_dark(world, world.strange(80), 0.0)
     model = fit_warnings(world.posterior, inside, outside, conditions=dark, unreadable=night)
-    seen = in_the_dark(world, world.known(100), 1.0, 1)
+    seen = in_the_dark(world, world.known(100), 1.5, 1)
     found = scores_along(world, model, seen)[2:]
-    assert np.mean(lowest(found, 0) <= 0.02) <= 0.2 and np.mean(lowest(found, 3) <= 0.02) > 0.5
+    assert np.mean(lowest(found, 0) <= 0.02) <= 0.05 and np.mean(lowest(found, 3) <= 0.02) > 0.5
     blind = scores_along(world, model, replace(seen, quality=None))[2:]
-    np.testing.assert_array_equal(lowest(blind, 0), lowest(blind, 3))  # no pictures, no excuse
+    np.testing.assert_array_equal(lowest(blind, 0), lowest(blind, 3))  # no pictures: none too bad
     strangers = scores_along(world, model, in_the_dark(world, world.strange(60), 0.0, 1))[2:]
     assert np.mean(lowest(strangers, 0) <= 0.02) > 0.8

@@ -46,7 +46,7 @@ def test_a_record_of_an_older_file_loads_and_never_says_cannot_tell(world, model
     arrays, record = model.to_parts()
     unknown = record.pop("unknown")
     record |= {**unknown, "ood": unknown["alarm"]}
-    del record["excuse"], record["alarm"]
+    del record["unreadable"], record["alarm"]
     older = WarningModel.from_parts(arrays, record)
     older.check(world.posterior.networks, world.posterior.features)
     tracks = world.strange(5)

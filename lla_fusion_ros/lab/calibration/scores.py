@@ -29,9 +29,9 @@ from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.track_views import TrackViews
 from lla_fusion_ros.warnings.contradiction import evidence
 from lla_fusion_ros.warnings.fit import CAMERA_SPAN
-from lla_fusion_ros.warnings.fit_contradiction import NEVER, fit_camera, fit_switch
+from lla_fusion_ros.warnings.fit_contradiction import fit_camera, fit_switch
+from lla_fusion_ros.warnings.model import NEVER, Detector, FeatureSpace, WarningModel
 from lla_fusion_ros.warnings.model import SCORES as SCORE_NAMES
-from lla_fusion_ros.warnings.model import Detector, FeatureSpace, WarningModel
 
 FEWEST_TRACKS = 20  # of known classes, to fit anything on
 CANDIDATES = ("pool", "log_odds", "ema", "mean_pmf")  # none that takes frames for independent
@@ -168,7 +168,7 @@ def contradictions(mean_pmf: np.ndarray, tracks: TrackViews, classes: int, seed:
     return WarningModel(
         space=space,
         unknown=never,
-        excuse=None,
+        unreadable=None,
         feature_weight=weight,
         camera_span=CAMERA_SPAN,
         switch=switch,
