@@ -199,20 +199,6 @@ def eight_bits(results: Results, exact: str, rounded: str) -> str:
     return "In 8 bits instead of float32, after ten frames: " + "; ".join(told) + ".\n"
 
 
-def splits(results: Results) -> str:
-    """How one fuser does against `pool` on other splits and networks, as an item of a list."""
-    record = results["other_splits"]
-    ratios = sorted(record["splits"], key=lambda row: row["nll_over_pool"])
-    sure = sum(row["nll_over_pool_interval"][1] < 1 for row in ratios)
-    first, last = ratios[0], ratios[-1]
-    return (
-        f"- **The gain over `pool` is uncertain.** On {len(ratios)} other splits and ensembles of the two "
-        f"sign sets the NLL of `{record['fuser']}` is {short(first['nll_over_pool'], 2)} "
-        f"({first['tracks_of']}) to {short(last['nll_over_pool'], 2)} ({last['tracks_of']}) of `pool`'s; the "
-        f"interval lies below 1 on {sure} of them.\n"
-    )
-
-
 def speed(results: Results) -> str:
     """What `make bench` measures."""
     record = results["bench"]
@@ -408,7 +394,6 @@ TABLES: dict[str, Callable[..., str]] = {
     "conditions": conditions,
     "weak-classes": weak_classes,
     "eight-bits": eight_bits,
-    "splits": splits,
     "speed": speed,
     "faults": faults,
     "faults-summary": faults_summary,
