@@ -184,21 +184,6 @@ def weak_classes(results: Results, name: str, most: str, *title: str) -> str:
     return f"- **{' '.join(title)}.** After {record['frames']} hard views {below}: {', '.join(told)} …\n"
 
 
-def eight_bits(results: Results, exact: str, rounded: str) -> str:
-    """What 8 bits change after ten frames, in a sentence."""
-    wanted = results[exact]["default_fuser"]
-    found = [
-        {row["regime"]: row for row in results[name]["results"] if (row["fuser"], row["L"]) == (wanted, 10)}
-        for name in (exact, rounded)
-    ]
-    told = [
-        f"{regime} {short(found[0][regime]['accuracy'])} → {short(found[1][regime]['accuracy'])}, "
-        f"NLL {short(found[0][regime]['nll'])} → {short(found[1][regime]['nll'])}"
-        for regime in found[0]
-    ]
-    return "In 8 bits instead of float32, after ten frames: " + "; ".join(told) + ".\n"
-
-
 def speed(results: Results) -> str:
     """What `make bench` measures."""
     record = results["bench"]
@@ -393,7 +378,6 @@ TABLES: dict[str, Callable[..., str]] = {
     "false-alarms": false_alarms,
     "conditions": conditions,
     "weak-classes": weak_classes,
-    "eight-bits": eight_bits,
     "speed": speed,
     "faults": faults,
     "faults-summary": faults_summary,
