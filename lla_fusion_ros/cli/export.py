@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lla_fusion_ros.cli.options import STDOUT, add_data_arguments, add_json_option, options_of, write_json
 from lla_fusion_ros.cli.words import check_file
 from lla_fusion_ros.types.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from lla_fusion_ros.bundle import Bundle
 
 NAME = "export"
 EXTRA = "import"
@@ -61,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _crops(args: argparse.Namespace, bundle):  # type: ignore[no-untyped-def]
+def _crops(args: argparse.Namespace, bundle: Bundle) -> np.ndarray:
     from lla_fusion_ros.lab.datasets import cut, load_dataset
     from lla_fusion_ros.lab.importing.export import ordinary_crops
 
