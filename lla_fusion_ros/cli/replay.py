@@ -94,6 +94,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("report", "the HTML report"),
     ):
         parser.add_argument(f"--no-{part}", action="store_true", help=f"do not write {meaning}")
+    parser.add_argument(
+        "--statements",
+        type=float,
+        nargs="?",
+        const=0.95,
+        default=0.0,
+        metavar="COVERAGE",
+        help="also write /track_status and /class_sets into the fused bag, what a planner may rely on: the "
+        "sets hold the true class of this share of objects (0.95)",
+    )
+    parser.add_argument(
+        "--costs", default="", metavar="FILE", help="costs of decisions: also write /decisions, and the above"
+    )
     parser.add_argument("--video", action="store_true", help="also write an annotated video, video.mp4")
     parser.add_argument("--overwrite", action="store_true", help="replace earlier results in --out")
     add_json_option(parser)
@@ -121,6 +134,8 @@ def run(args: argparse.Namespace) -> int:
     wanted = Wanted(
         bag=not args.no_bag,
         views=not args.no_views,
+        coverage=args.statements,
+        costs=args.costs,
         table=not args.no_csv,
         report=not args.no_report,
         video=args.video,

@@ -20,6 +20,7 @@ from lla_fusion_ros.types.errors import BundleError, InputError
 
 GROUPS = (1, 3, 10)  # first number of views of each group
 COVERAGES = (0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
+USUAL_COVERAGE = 0.95
 CONFIDENCE = 0.95
 MOST_BINS = 10  # of 1 - p; a bin has objects enough for its bound to say something
 LEAST = 1e-12

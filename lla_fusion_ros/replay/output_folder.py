@@ -16,6 +16,8 @@ from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import CameraTopics, find_cameras, name_cameras
 from lla_fusion_ros.bags.writer import BagWriter, check_removable
 from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.reliance.decisions import read_costs
+from lla_fusion_ros.reliance.statements import COVERAGES, USUAL_COVERAGE
 from lla_fusion_ros.replay.replay import ReplayOptions, ReplayResult, choose_input, replay
 from lla_fusion_ros.replay.sinks import BagSink, CsvSink, Sink, writing
 from lla_fusion_ros.replay.sources import with_names
@@ -24,7 +26,8 @@ from lla_fusion_ros.report.page import ReportInput, write_report
 from lla_fusion_ros.report.scoring import ReplayScores, ScoreSink
 from lla_fusion_ros.report.tracks import TimelineSink, TrackTable
 from lla_fusion_ros.report.truth import read_truth
-from lla_fusion_ros.types.errors import BagError, LlaFusionError
+from lla_fusion_ros.stream.statement_messages import Statements
+from lla_fusion_ros.types.errors import BagError, InputError, LlaFusionError
 
 if TYPE_CHECKING:
     from lla_fusion_ros.networks.classifier import Classifier
@@ -38,6 +41,8 @@ class Wanted:
 
     Attributes:
         views: also each camera's views and embeddings, so that the result can be fused again.
+        coverage: of the sets on `/class_sets` and `/track_status`, in the bag too; 0: neither is there.
+        costs: file of the costs of `/decisions`, in the bag too; empty: there are none.
         compare: further fusers to score where a truth is given.
         cameras: NAME=IMAGE_TOPIC,DETECTIONS_TOPIC; empty: find them.
         tracks: keep a record of every track and warning for `Outcome.tracks`.
@@ -46,6 +51,8 @@ class Wanted:
 
     bag: bool = True
     views: bool = True
+    coverage: float = 0.0
+    costs: str = ""
     table: bool = True
     report: bool = True
     video: bool = False
@@ -100,7 +107,8 @@ class OutputFolder:
         self.fuser = options.fusion.fuser or bundle.meta.default_fuser
         self.truth = None if wanted.truth is None else read_truth(wanted.truth)
         self.timelines = TimelineSink(self.truth)
-        # whatever is wrong with fusers or truth is said before anything is written
+        # whatever is wrong with fusers, truth or costs is said before anything is written
+        self._statements = self._stated()
         bundle.fuser(self.fuser, options.fusion.window)
         self._scorer = (
             None
@@ -158,7 +166,7 @@ class OutputFolder:
             self._files.append(folder / FUSED_BAG)
             about = {"bundle": self._bundle.hash, "fuser": self.fuser, "source": self._source.name}
             writer = self._stack.enter_context(BagWriter(self._files[-1], about))
-            self.sinks.append(BagSink(writer, self._bundle, wanted.views))
+            self.sinks.append(BagSink(writer, self._bundle, wanted.views, self._statements))
         if wanted.table:
             self._files.append(folder / TABLE)
             self.sinks.append(self._stack.enter_context(CsvSink(self._files[-1], self._bundle.class_names)))
@@ -172,6 +180,18 @@ class OutputFolder:
             self.sinks.append(self._scorer)
         if wanted.tracks:
             self.sinks.append(self._tracks)
+
+    def _stated(self) -> Statements | None:
+        """What a planner may rely on, where that is wanted; sets and bounds are calibrated for one fuser."""
+        wanted, bundle = self._wanted, self._bundle
+        if not (wanted.coverage or wanted.costs):
+            return None
+        costs = read_costs(wanted.costs, bundle.class_names) if wanted.costs else None
+        reliance = bundle.reliance() if self.fuser == bundle.meta.default_fuser else None
+        coverage = wanted.coverage or USUAL_COVERAGE
+        if not 0.5 <= coverage <= COVERAGES[-1]:
+            raise InputError(f"coverage {coverage:g} cannot be promised: give 0.5 to {COVERAGES[-1]:g}")
+        return Statements(bundle.class_names, reliance, costs, coverage, bundle.for_scores)
 
     def _set_aside(self) -> None:
         """Earlier results under the names of what will be written; without leave to overwrite, a refusal."""

@@ -23,6 +23,7 @@ from lla_fusion_ros.stream.frame_messages import (
     view_pmf,
 )
 from lla_fusion_ros.stream.frames import FusedFrame
+from lla_fusion_ros.stream.statement_messages import Statements
 from lla_fusion_ros.types.errors import BagError
 from lla_fusion_ros.warnings.result import P_VALUE_NAMES
 
@@ -34,9 +35,13 @@ class Sink(Protocol):
 
 
 class BagSink:
-    """Writes `/fused_classes`, `/ood_warnings`, labels, annotations and, where wanted, the cameras' views."""
+    """Writes `/fused_classes`, `/ood_warnings`, labels, annotations and, where wanted, the cameras' views and
+    what a planner may rely on."""
 
-    def __init__(self, writer: BagWriter, bundle: Bundle, views: bool) -> None:
+    def __init__(
+        self, writer: BagWriter, bundle: Bundle, views: bool, statements: Statements | None = None
+    ) -> None:
+        self._statements = statements
         self._writer = writer
         self._bundle = bundle
         self._views = views and not bundle.for_scores
@@ -59,6 +64,8 @@ class BagSink:
         for message in view_messages(frame) if self._views else ():
             self._write(time, message)
         for message in fused_messages(fused, self._bundle.class_names, self._listing):
+            self._write(time, message)
+        for message in self._statements.messages(fused) if self._statements else ():
             self._write(time, message)
         self._write(time, annotations_message(fused, self._bundle.class_names))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lla_fusion_ros.detections import BOX_FRAMES
 from lla_fusion_ros.messages.detections import Listing
+from lla_fusion_ros.reliance.statements import USUAL_COVERAGE
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import ENGINES, PRECISIONS, FusionSettings, check_settings, setting
@@ -95,7 +96,7 @@ class StatementSettings:
     """Nodes that fuse have these."""
 
     coverage: float = setting(
-        0.95,
+        USUAL_COVERAGE,
         "share of objects whose set on class_sets and track_status is to hold the true class in every frame; "
         "`lla-fusion info` shows what a model file can promise",
         0.5,

@@ -134,12 +134,8 @@ class FusedOutput:
         coverage = self._node.parameters.of(StatementSettings).coverage
         reliance = self._reliance if own else None
         statements = Statements(self.class_names, reliance, self._costs, coverage, named)
-        makers = {contract.TRACK_STATUS: statements.track_status, contract.CLASS_SETS: statements.class_sets}
-        if self._costs is not None:
-            makers[contract.DECISIONS] = statements.decisions
-        for topic, make in makers.items():
-            if self._node.outputs.wanted(topic):
-                self._node.outputs.publish(make(fused))
+        for message in statements.messages(fused, self._node.outputs.wanted):
+            self._node.outputs.publish(message)
 
     def clear(self, cleared: Sequence[str]) -> None:
         """Tracks were forgotten between frames; these were warned of."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +35,15 @@ class Statements:
     costs: Costs | None
     coverage: float
     named: bool = False
+
+    def messages(
+        self, fused: FusedFrame, wanted: Callable[[str], bool] = lambda topic: True
+    ) -> Iterator[Outgoing]:
+        """All that somebody wants of the three."""
+        makers = {contract.TRACK_STATUS: self.track_status, contract.CLASS_SETS: self.class_sets}
+        if self.costs is not None:
+            makers[contract.DECISIONS] = self.decisions
+        return (make(fused) for topic, make in makers.items() if wanted(topic))
 
     def class_sets(self, fused: FusedFrame) -> Outgoing:
         """The classes of each object's set, surest first; all classes of what is unknown or unreadable."""
