@@ -21,7 +21,7 @@ from lla_fusion_ros.bundle.meta import BundleMeta, meta_from_dict
 from lla_fusion_ros.bundle.resources import find_model
 from lla_fusion_ros.networks.heads import Head
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
-from lla_fusion_ros.types.errors import BundleError, InputError, LlaFusionError
+from lla_fusion_ros.types.errors import BundleError, InputError, LlaFusionError, unknown_name
 
 if TYPE_CHECKING:  # torch takes seconds to import; a fusion node without networks never needs it
     from lla_fusion_ros.networks import Ensemble, Normalisation, SplitNetwork
@@ -240,6 +240,19 @@ class Bundle:
         }
         return WarningModel.from_parts(arrays, self.meta.warnings)
 
+    def changing(self, named: str = "") -> np.ndarray:
+        """Classes that change into each other under one id.  [classes] bool
+
+        named: classes, separated by commas; all: every one; empty: those that the bundle names
+        """
+        if named == "all":
+            return np.ones(self.classes, bool)
+        names = self.meta.changing if not named else tuple(name.strip() for name in named.split(","))
+        for name in names:
+            if name not in self.class_names:
+                raise InputError(f"changing classes: {unknown_name('class', name, self.class_names)}")
+        return np.isin(self.class_names, names)
+
     def reliance(self) -> Reliance | None:
         """The calibration of sets and bounds, or None where nothing was fitted."""
         if not self.meta.reliance:
@@ -279,6 +292,7 @@ class Bundle:
             self.posterior()
             self.fuser()
             self.reliance()
+            self.changing()
             model = self.warning_model()
             if model is not None:
                 model.check(self.networks, self._features())

@@ -32,6 +32,7 @@ class BundleMeta:
         posterior_temperature: T_theta; 0 means that the Laplace term is inactive on this data.
         weight_prior: lambda_w, the prior used where variances serve as weights.
         trunks: of the ONNX graphs, where there are any: the trunk that each network stands on.
+        changing: names of classes that change into each other under one id, as the states of a light do.
         plugins: Python modules that register the architecture, where it is not the package's own.
         default_fuser: chosen by cross-validation on validation tracks.
         fusers: the fitted scalars of every fuser.
@@ -54,6 +55,7 @@ class BundleMeta:
     default_fuser: str
     softmax_temperature: tuple[float, ...] = ()
     trunks: tuple[int, ...] = ()
+    changing: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     weight_prior: float | None = None
     fusers: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -82,6 +84,7 @@ def meta_from_dict(document: Any, where: str) -> BundleMeta:
         values["class_names"] = tuple(_listed(values["class_names"], str))
         values["softmax_temperature"] = tuple(_listed(values.get("softmax_temperature", []), int | float))
         values["trunks"] = tuple(_listed(values.get("trunks", []), int))
+        values["changing"] = tuple(_listed(values.get("changing", []), str))
         values["plugins"] = tuple(_listed(values.get("plugins", []), str))
         meta = BundleMeta(**values)
         for name in (

@@ -127,7 +127,8 @@ def bundle_lines(bundle: Bundle, size: int) -> list[str]:
     for part in ("validation", "test"):
         lines += _score_lines(part, meta.scores.get(part))
     lines.append(f"classes           {len(meta.class_names)}")
-    lines += [f"  {index:3d}  {name}" for index, name in enumerate(meta.class_names)]
+    mark = {name: "  (changes under one id)" for name in meta.changing}
+    lines += [f"  {index:3d}  {name}{mark.get(name, '')}" for index, name in enumerate(meta.class_names)]
     return lines
 
 

@@ -50,6 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     data = parser.add_argument_group("data")
     add_data_arguments(data)
     add_split_arguments(data)
+    data.add_argument(
+        "--changing",
+        metavar="NAMES",
+        help="classes that change into each other under one id, such as 'red light,green light'",
+    )
     network = parser.add_argument_group("networks")
     network.add_argument(
         "--network",
@@ -96,7 +101,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--background",
         metavar="DIR",
-        help="natural images without objects of these classes: networks and warnings learn what is none",
+        nargs="?",
+        const="",
+        help="networks learn what is no object: drawn scenery, and natural images without objects of these "
+        "classes below DIR, where it is named; warnings are fitted against them, too",
     )
     how.add_argument("--seed", type=int, default=0, help="(%(default)s)")
     run = parser.add_argument_group("run")
@@ -161,6 +169,7 @@ def run(args: argparse.Namespace) -> int:
             tracks = load_dataset(
                 args.dataset, args.root, progress.tracks, recipe.settings.size, **recipe.data_options
             )
+            tracks = _with_changing(tracks, args.changing)
             tell_skipped(tracks)
             _tell(progress, recipe, tracks)
             bundle = run_recipe(
@@ -180,6 +189,18 @@ def run(args: argparse.Namespace) -> int:
             print("a quick first bundle, to try things with: train without --quick for one to rely on")
         print(f"default fuser {bundle.meta.default_fuser}; `lla-fusion info {out}` shows the scores")
     return 0
+
+
+def _with_changing(tracks: TrackSet, named: str | None) -> TrackSet:
+    from dataclasses import replace
+
+    from lla_fusion_ros.types.errors import InputError, unknown_name
+
+    names = () if named is None else tuple(name.strip() for name in named.split(","))
+    for name in names:
+        if name not in tracks.class_names:
+            raise InputError(f"--changing: {unknown_name('class', name, tracks.class_names)}")
+    return replace(tracks, changing=names or tracks.changing)
 
 
 def _tell(progress: TrainingProgress, recipe: Recipe, tracks: TrackSet) -> None:

@@ -31,6 +31,8 @@ class FusionModel(Protocol):
 
     def warning_model(self) -> WarningModel | None: ...
 
+    def changing(self, named: str = "") -> np.ndarray: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Observation:
@@ -70,7 +72,7 @@ class FrameResult:
         switched: tracks whose identity switch is seen with this frame, whether they begin again or not.
         own: what each track's own views say, without those of the others of its object.   [n, classes]
         members: the tracks of each object, where it has several; else empty.
-        changed: tracks whose class changed, where classes do that (`class_half_life`).
+        changed: tracks whose class changed, where it is one that does (`changing_classes`).
     """
 
     kept: np.ndarray
@@ -94,11 +96,13 @@ class Change:
     """Settings that were tried out and can be taken without fail.
 
     Attributes:
+        changing: the classes that change under one id.  [classes] bool
         fuser: the fuser they ask for; None: the one in use stays.
         state: of that fuser, empty.
     """
 
     settings: FusionSettings
+    changing: np.ndarray
     fuser: Fuser | None = None
     state: Any = None
 
@@ -116,6 +120,8 @@ class FusionEngine:
         self._state: Any = self._fuser.initial(self._store.allocated)
         self._warnings = TrackWarnings(model.warning_model(), self._posterior, self._store.allocated)
         self._faded = np.zeros(self._store.allocated, np.int64)  # stamp up to which evidence has faded
+        self._changes = np.zeros(self._store.allocated, bool)  # whether its class is one that changes
+        self._changing = self._changing_classes(self.settings)
 
     @property
     def fuser(self) -> Fuser:
@@ -139,12 +145,13 @@ class FusionEngine:
 
     def prepare(self, settings: FusionSettings) -> Change:
         """Try new settings out and cost them; what cannot work is refused. Nothing changes before `take`."""
+        changing = self._changing_classes(settings)
         if (settings.fuser, settings.window) == (self.settings.fuser, self.settings.window):
             check_cost(self._fuser, settings)
-            return Change(settings)
+            return Change(settings, changing)
         fuser = self._make_fuser(settings)
         try:
-            return Change(settings, fuser, fuser.initial(self._store.allocated))
+            return Change(settings, changing, fuser, fuser.initial(self._store.allocated))
         except MemoryError:
             raise InputError(f"fuser '{fuser.name}' does not fit into the memory of this machine") from None
 
@@ -155,7 +162,7 @@ class FusionEngine:
         warning ends with that.
         """
         self._store.configure(change.settings)
-        self.settings = change.settings
+        self.settings, self._changing = change.settings, change.changing
         if change.fuser is not None:
             self._fuser = change.fuser
         return self.reset(change.state) if change.fuser is not None else ()
@@ -189,9 +196,10 @@ class FusionEngine:
         # Fuse, then look for contradictions; a track that turned out to show another object begins again.
         members = tuple(observation.groups.get(ids[i], ()) for i in admission.kept)
         lead, others = self._joined(rows, members, stamp)
-        if self.settings.class_half_life > 0:
+        if self._changing.any():
             self._fade(np.unique(np.concatenate([rows, *(more for _, more in others)])), stamp)
         own = pmf = self._fuse(rows, views)
+        self._changes[rows] = own[:, self._changing].sum(axis=1) > 0.5
         taken_over: tuple[str, ...] = ()
         if others:
             pmf = self._fuser.predict_joined(self._state, rows, others)
@@ -202,7 +210,7 @@ class FusionEngine:
         total = seen.sum(axis=1)
         column = self._store.camera_index(camera)
         scores, decision = self._warnings.update(
-            rows, views, column, stamp, total, self.settings, lead, others
+            rows, views, column, stamp, total, self.settings, lead, others, self._changing
         )
         if decision.restart.any():
             again = rows[decision.restart]
@@ -284,6 +292,10 @@ class FusionEngine:
         fuser.predict(fuser.update(fuser.initial(1), zero_views(self._posterior)))
         return fuser
 
+    def _changing_classes(self, settings: FusionSettings) -> np.ndarray:
+        """[classes] bool"""
+        return self._model.changing(settings.changing_classes) & (settings.class_half_life > 0)
+
     def _fuse(self, rows: np.ndarray, views: MeasuredViews) -> np.ndarray:
         """Add one view to each row; the fused class distributions.  [rows, classes]"""
         part = self._fuser.update(take_rows(self._state, rows), views)
@@ -291,9 +303,10 @@ class FusionEngine:
         return self._fuser.predict(part)
 
     def _fade(self, rows: np.ndarray, stamp: int) -> None:
-        """Evidence of these tracks counts half after every `class_half_life`, in message time."""
+        """Evidence of those whose class changes counts half after each `class_half_life` of message time."""
         age = np.maximum(stamp - self._faded[rows], 0) / 1e9
-        factor = np.where(self._faded[rows] > 0, 0.5 ** (age / self.settings.class_half_life), 1.0)
+        fades = self._changes[rows] & (self._faded[rows] > 0)
+        factor = np.where(fades, 0.5 ** (age / self.settings.class_half_life), 1.0)
         self._faded[rows] = np.maximum(self._faded[rows], stamp)
         put_rows(self._state, rows, self._fuser.faded(take_rows(self._state, rows), factor))
         self._warnings.fade(rows, factor)
@@ -302,6 +315,7 @@ class FusionEngine:
         extra = self._store.allocated - self._warnings.rows
         if extra > 0:
             self._faded = np.concatenate([self._faded, np.zeros(extra, np.int64)])
+            self._changes = np.concatenate([self._changes, np.zeros(extra, bool)])
             self._state = grown(self._state, self._fuser.initial(extra))
             self._warnings.grow(extra)
 

@@ -87,10 +87,14 @@ class FusionSettings:
         0.01, "share of ordinary tracks in which cameras may be said to disagree", 0.0005, 0.5
     )
     restart_on_switch: bool = setting(True, "start a track again when an identity switch is seen")
+    changing_classes: str = setting(
+        "",
+        "classes that change into each other under one id, such as red light, green light: such a change is "
+        "no error; all: every class; empty: those that the model file names",
+    )
     class_half_life: float = setting(
-        0.0,
-        "seconds after which evidence counts half, for objects whose class changes, such as traffic lights: "
-        "a change is then no error; 0: classes do not change",
+        1.0,
+        "seconds after which evidence of an object of a changing class counts half; 0: no class changes",
         0.0,
         3600.0,
     )

@@ -49,6 +49,7 @@ class TrackSet:
         digest: SHA-256 over the images and labels, so that results name the data they come from.
         mirrored: for each class, the class that its mirror image shows, None where it shows none; training
             may mirror those. Empty: nothing is known of mirror images.
+        changing: names of classes that change into each other under one id, as the states of a light do.
         skipped: files that were left out because they cannot be read.
     """
 
@@ -57,6 +58,7 @@ class TrackSet:
     tracks: tuple[Track, ...]
     digest: str
     mirrored: tuple[int | None, ...] = ()
+    changing: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
 
 

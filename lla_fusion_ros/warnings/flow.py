@@ -20,7 +20,7 @@ from lla_fusion_ros.types.views import (
     state_bytes,
     take_rows,
 )
-from lla_fusion_ros.warnings.contradiction import all_cameras_show, evidence, switch_statistic
+from lla_fusion_ros.warnings.contradiction import PERSISTENT, all_cameras_show, evidence, switch_statistic
 from lla_fusion_ros.warnings.model import RATES, WarningModel
 from lla_fusion_ros.warnings.result import (
     CAMERA_DISAGREEMENT,
@@ -96,12 +96,14 @@ class TrackWarnings:
         settings: FusionSettings,
         lead: np.ndarray | None = None,
         others: Others = (),
+        changing: np.ndarray | None = None,
     ) -> tuple[Scores, Decision]:
         """Take in one view of each row.
 
         A track that is to begin again has done so here when this returns, with its newest view.
         camera, stamp: of all views; count [rows]: views fused so far, this one included; lead [rows]: the row
-        that speaks for the object, others: rows of further tracks that are the same object
+        that speaks for the object, others: rows of further tracks that are the same object; changing
+        [classes] bool: those that change into each other under one id
         """
         lead = rows if lead is None else lead
         if self._model is None or not settings.warnings:
@@ -115,6 +117,7 @@ class TrackWarnings:
             take_rows(self._standing, lead),
             settings,
             lambda i: self._all_cameras_show(i, rows, others),
+            self._may_change(rows, others, changing),
         )
         put_rows(self._standing, lead, standing)
         if decision.restart.any():
@@ -166,6 +169,13 @@ class TrackWarnings:
         for places, more in others:
             history[places] += self._sums.pmf[more]
         return history
+
+    def _may_change(self, rows: np.ndarray, others: Others, changing: np.ndarray | None) -> np.ndarray:
+        """Whether what each object showed so far and what it shows now are both changing classes.  [rows]"""
+        if self._model is None or changing is None or not changing.any():
+            return np.zeros(len(rows), bool)
+        newest = self._joined_recent(rows, others).evidence[:, -PERSISTENT:].sum(axis=1)
+        return changing[self._history(rows, others).argmax(axis=1)] & changing[newest.argmax(axis=1)]
 
     def _all_cameras_show(self, i: int, rows: np.ndarray, others: Others) -> bool:
         """Whether the strongest change of the i-th object is one that all its cameras show."""
@@ -226,13 +236,15 @@ def decide(
     before: Standing,
     settings: FusionSettings,
     all_cameras_show: Callable[[int], bool],
+    changing: np.ndarray | None = None,
 ) -> tuple[Decision, Standing]:
     """What to say of the tracks of a frame, and what to remember of it.
 
     A track begins again once all its cameras show the switch. Until then, and where cameras disagree, the
     newest view may be one side of a contradiction: to begin with it would show its class as if there were no
-    other. Where classes change under one id (`class_half_life`), that is a class change, not warned of.
-    p_values [t, reasons], views [t] fused so far; all_cameras_show: asked of a switched track, by position
+    other. From one changing class to another that is a class change, not warned of.
+    p_values [t, reasons], views [t] fused so far; all_cameras_show: asked of a switched track, by position;
+    changing [t] bool: it would be a class change
     """
     raised = raised_reasons(p_values, views, before.warned, settings)
     found = raised[:, SWITCH].copy()
@@ -242,17 +254,17 @@ def decide(
     restart = pending & ~raised[:, DISAGREEMENT] & settings.restart_on_switch
     for i in np.flatnonzero(restart).tolist():
         restart[i] = all_cameras_show(i)
-    if settings.class_half_life > 0:  # a change is what such objects do, no error
-        raised[:, SWITCH] = False
+    expected = np.zeros(len(views), bool) if changing is None else changing
+    raised[:, SWITCH] &= ~expected  # a change is what such objects do, no error
     decision = Decision(
         raised=raised,
         level=levels(raised, p_values, settings),
         switched=raised[:, SWITCH] & ~before.warned[:, SWITCH],
-        changed=restart & (settings.class_half_life > 0),
+        changed=restart & expected,
         restart=restart,
         ended=np.logical_and(before.warned.any(axis=1), ~raised.any(axis=1)),
     )
-    hold = np.where(new | restart, HOLD, np.maximum(before.hold - 1, 0))
+    hold = np.where((new | restart) & ~expected, HOLD, np.maximum(before.hold - 1, 0))
     return decision, Standing(raised, hold, pending & ~restart)
 
 

@@ -70,12 +70,30 @@ def test_a_change_over_many_frames_is_followed_when_it_has_ended(model, sides) -
     assert (results[-1].pmf.argmax(axis=1) == CLASSES - 1).mean() >= 0.95
 
 
-def test_with_a_half_life_a_change_is_a_class_change_and_no_error(model, sides) -> None:
-    results = run(model, sides, lambda step: float(step >= 20), FusionSettings(class_half_life=1.0))
-    assert {name for result in results for name in result.changed} == {f"t{i}" for i in range(COUNT)}
-    assert not any(IDENTITY_SWITCH in v.reasons for result in results for v in result.verdicts)
-    assert (results[24].pmf.argmax(axis=1) == CLASSES - 1).all()
-    assert not any(result.switched for result in results)
+def test_from_one_changing_class_to_another_is_a_class_change_and_no_error(model, sides) -> None:
+    for named in ("all", f"0,{CLASSES - 1}"):
+        results = run(model, sides, lambda step: float(step >= 20), FusionSettings(changing_classes=named))
+        assert {name for result in results for name in result.changed} == {f"t{i}" for i in range(COUNT)}
+        assert not any(IDENTITY_SWITCH in v.reasons for result in results for v in result.verdicts)
+        assert (results[24].pmf.argmax(axis=1) == CLASSES - 1).all()
+        assert not any(result.switched for result in results)
+
+
+@pytest.mark.parametrize("named", ["0", f"{CLASSES - 1}", "1,2", ""])
+def test_a_change_from_or_to_another_class_remains_an_identity_switch(model, sides, named) -> None:
+    results = run(model, sides, lambda step: float(step >= 20), FusionSettings(changing_classes=named))
+    assert not any(result.changed for result in results)
+    assert {name for result in results for name in result.switched} == {f"t{i}" for i in range(COUNT)}
+
+
+def test_classes_that_do_not_change_are_fused_as_if_none_did(model, sides) -> None:
+    """A half-life for traffic lights must not weaken signs."""
+    usual, lights = (
+        run(model, sides, lambda step: 0.0, FusionSettings(fuser="mean_pmf", changing_classes=named))
+        for named in ("", f"1,{CLASSES - 1}")
+    )
+    for one, other in zip(usual, lights, strict=True):
+        np.testing.assert_array_equal(one.pmf, other.pmf)
 
 
 @pytest.mark.parametrize("name", sorted(n for n, kind in fusers().items() if issubclass(kind, SumFuser)))
@@ -95,7 +113,11 @@ def test_evidence_fades_in_message_time(world, model) -> None:
     """Half a second later, and out of order: what came before counts by its stamp, not by its arrival."""
     views = [world.tracks(np.array([kind]), steps=1).views_at(0) for kind in (0, 1, 2)]
     settings = FusionSettings(
-        fuser="mean_pmf", class_half_life=0.5, restart_on_switch=False, max_lateness=1.0
+        fuser="mean_pmf",
+        changing_classes="all",
+        class_half_life=0.5,
+        restart_on_switch=False,
+        max_lateness=1.0,
     )
     engine = FusionEngine(model, settings)
     for view, stamp in zip(views, (0, 5, 3), strict=True):

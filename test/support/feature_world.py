@@ -73,3 +73,8 @@ class WorldModel:
 
     def warning_model(self) -> WarningModel | None:
         return self._warnings
+
+    def changing(self, named: str = "") -> np.ndarray:
+        """Classes by their numbers, as a bundle takes names."""
+        numbers = [int(word) for word in named.split(",") if word.isdigit()]
+        return np.isin(np.arange(CLASSES), numbers) | (named == "all")

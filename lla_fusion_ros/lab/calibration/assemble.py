@@ -140,6 +140,7 @@ def calibrated_bundle(
         reliance=chosen.reliance,
         softmax_temperature=tuple(temperatures),
         trunks=trained.trunks,
+        changing=tuple(name for name in splits.train.changing if name in splits.train.class_names),
         plugins=trained.plugins,
         weight_prior=weight_prior,
         fusers=values,

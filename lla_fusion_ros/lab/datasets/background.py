@@ -26,7 +26,7 @@ _CONTEXT = 0.4  # of the box, kept around it
 def backgrounds(count: int, frames: int, seed: int, folder: str | Path | None) -> list[TrackSet]:
     """`count` drawn tracks, and as many of natural images where a folder of them is named."""
     drawn = background_tracks(count, frames, seed)
-    return [drawn] if folder is None else [drawn, background_tracks(count, frames, seed, folder)]
+    return [drawn] if not folder else [drawn, background_tracks(count, frames, seed, folder)]
 
 
 def background_tracks(
@@ -34,7 +34,7 @@ def background_tracks(
 ) -> TrackSet:
     """`count` tracks: drawn ones, or places in the images below `folder`."""
     kinds = list(BACKGROUND_KINDS.values())
-    files = [] if folder is None else _files(Path(folder))
+    files = [] if not folder else _files(Path(folder))
     tracks = []
     for number in range(count):
         rng = np.random.default_rng([seed, number])

@@ -108,7 +108,10 @@ def _shown(
     first: np.ndarray,
     second: np.ndarray,
 ) -> dict[str, Any]:
-    engine = FusionEngine(bundle, FusionSettings(class_half_life=scenario.half_life))
+    changing = "all" if scenario.half_life else ""
+    engine = FusionEngine(
+        bundle, FusionSettings(changing_classes=changing, class_half_life=scenario.half_life)
+    )
     ids = [f"t{i}" for i in range(len(first))]
     restarts = changes = wrong = unwarned = errors = frames = 0
     followed = 0.0

@@ -17,6 +17,7 @@ from lla_fusion_ros.types.errors import InputError
 
 _CROPS_PER_OPERATION = 4
 _BACKGROUND_PLACES = 1500
+_OTHER_PLACES = 10_000  # added to the seed: warnings are fitted against places not seen in training
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,8 @@ def training_data(
 ) -> TrainingData:
     """Cut the training tracks, a quarter of the crop's side as surroundings.
 
-    `background` is a folder of natural images: places in them join the synthetic outliers.
+    With `background` drawn scenery joins the synthetic outliers, and places in the natural images below the
+    folder that it names.
     """
     border = border_of(settings.size)
     crops = cut(tracks, settings.size, settings.margin, border)
@@ -57,7 +59,7 @@ def training_data(
         mirrored[label] = -1 if other is None else other
     places = np.empty((0, *crops.images.shape[1:]), np.uint8)
     if background is not None:
-        found = backgrounds(_BACKGROUND_PLACES, 2, settings.seed, background)
+        found = backgrounds(_BACKGROUND_PLACES, 2, settings.seed + _OTHER_PLACES, background)
         places = np.concatenate([cut(each, settings.size, settings.margin, border).images for each in found])
     return TrainingData(crops.images, crops.label, border, places, mirrored)
 
