@@ -23,6 +23,7 @@ from result_tables import TABLES, Results
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MARK = re.compile(r"(<!-- generated: (?P<what>[^\n]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+SET_KEYS, BOUND_KEYS = ("held", "least", "mean_size"), ("error", "mean_bound", "brier", "worst_excess")
 Record = dict[str, Any]
 
 FUSERS = ("last", "mean_pmf", "product", "wls", "ella", "pool", "evidence_pool")
@@ -166,6 +167,11 @@ def _evaluation(record: Record) -> Record:
             for row in record["switch"]
         ],
         "conditions": record.get("conditions", []),
+        "sets": [
+            {**{key: row[key] for key in ("regime", "views_from", "promised")}, **_rounded(row, *SET_KEYS)}
+            for row in record.get("sets", ())
+        ],
+        "bounds": [{**row, **_rounded(row, *BOUND_KEYS)} for row in record.get("bounds", ())],
     }
 
 

@@ -173,6 +173,26 @@ def conditions(results: Results, *names: str) -> str:
     return markdown(["condition", *counts], rows) + "\n" + markdown(header, strangers)
 
 
+def promises(results: Results, name: str, promised: str) -> str:
+    """Whether sets and bounds hold on tracks that nobody has seen: one sentence."""
+    record = results[name]
+    bounds = [row for row in record["bounds"] if row["bounds"] == "sets and bounds"]
+    sets = [row for row in record["sets"] if row["promised"] == float(promised)]
+    held = {
+        bound["regime"]: " / ".join(short(row["held"]) for row in sets if row["regime"] == bound["regime"])
+        for bound in bounds
+    }
+    below = sum(row["held"] < row["least"] for row in record["sets"])
+    return (
+        f"{record['tracks']:,} fresh tracks: sets promised for {float(promised):.0%} of objects hold in "
+        + ", ".join(f"{share} ({regime})" for regime, share in held.items())
+        + f" of them, from 1, 3 and 10 views on; {below} of {len(record['sets'])} shares, over all promises, "
+        "are lower than chance explains. Errors and their mean bounds: "
+        + ", ".join(f"{short(row['error'])} ≤ {short(row['mean_bound'])} ({row['regime']})" for row in bounds)
+        + "."
+    )
+
+
 def weak_classes(results: Results, name: str, most: str, *title: str) -> str:
     """The classes that are confused most in the hard regime, as an item of a list."""
     record = results[name]["classes"]
@@ -377,6 +397,7 @@ TABLES: dict[str, Callable[..., str]] = {
     "warnings": warnings,
     "false-alarms": false_alarms,
     "conditions": conditions,
+    "promises": promises,
     "weak-classes": weak_classes,
     "speed": speed,
     "faults": faults,

@@ -81,7 +81,8 @@ def _summary(result: DemoResult) -> str:
     return (
         f"single frame {single.accuracy:.1%} → fused {fused.accuracy:.1%} right, "
         f"warnings raised {warnings.raised}, missed {warnings.missed}, "
-        f"false alarms on {warnings.false_alarms} of {warnings.inside} tracks"
+        f"false alarms on {warnings.false_alarms} of {warnings.inside} tracks, class changes seen "
+        f'{warnings.changes_seen} of {warnings.changes}, {warnings.cannot_tell} called "cannot tell"'
     )
 
 

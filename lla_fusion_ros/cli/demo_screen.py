@@ -46,7 +46,8 @@ class DemoScreen:
             self._plain_at = state.seconds
             self._console.print(
                 f"  {state.seconds:4.0f} s  {state.fused_views} views fused, "
-                f"{len(state.in_view())} tracks in view, {len(state.warned)} warned of so far"
+                f"{len(state.in_view())} tracks in view, {len(state.warned)} warned of, "
+                f"{state.changes} class changes so far"
             )
 
 
@@ -68,13 +69,17 @@ def _table(state: LiveState) -> Group:
                 Text(CLASS_NAMES[seen[0]] if seen else "–", style="bright_red" if wrong else "dim")
             )
         reasons = ", ".join(REASONS.get(reason, reason) for reason in track.warning.split())
+        change = "" if not state.changed(track) else "class change" if not reasons else ", class change"
         table.add_row(
             track.id,
             *singles,
             Text(CLASS_NAMES[label], style="bold"),
             Text(f"{bar:<{BAR}} {probability:4.0%}", style=colour),
             f"{track.entropy:.2f}",
-            Text(reasons, style="bold red"),
+            Text.assemble((reasons, "bold red"), (change, "bold cyan")),
         )
-    head = f"{state.seconds:5.1f} s   {state.fused_views} views fused   {len(state.warned)} tracks warned of"
+    head = (
+        f"{state.seconds:5.1f} s   {state.fused_views} views fused   {len(state.warned)} tracks warned of   "
+        f"{state.changes} class changes"
+    )
     return Group(Text(head, style="bold"), table)

@@ -18,6 +18,7 @@ class LiveTrack:
         fused: class and probability.
         entropy: of the fused distribution, normalised to 0..1.
         warning: reasons, or "" where there is none.
+        changed: stamp at which its class changed, as such objects' classes do; 0: never.
     """
 
     id: str
@@ -25,6 +26,7 @@ class LiveTrack:
     fused: tuple[int, float] = (0, 0.0)
     entropy: float = 0.0
     warning: str = ""
+    changed: int = 0
     stamp: int = 0
     views: int = 0
 
@@ -39,6 +41,7 @@ class LiveState:
         self.fused_views = 0
         self.frames = 0
         self.warned: set[str] = set()
+        self.changes = 0
         self.labels = False
 
     def take(self, line: str) -> None:
@@ -55,11 +58,19 @@ class LiveState:
                 self._track(seen["id"]).single[told["camera"]] = seen["class"], seen["p"]
         elif event == "fused":
             self._fused(told)
+        elif event == "changes":
+            for name in told["ids"]:
+                self._track(name).changed = told["stamp"]
+                self.changes += 1
         elif event == "warnings":
             for warned in told["tracks"]:
                 self._track(warned["id"]).warning = warned["reason"] if warned["level"] else ""
                 if warned["level"]:
                     self.warned.add(warned["id"])
+
+    def changed(self, track: LiveTrack) -> bool:
+        """Whether its class changed a moment ago."""
+        return track.changed > self.stamp - int(_SHOWN_FOR * 1e9)
 
     def in_view(self) -> list[LiveTrack]:
         """Tracks seen a moment ago, by id."""

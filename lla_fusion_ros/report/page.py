@@ -88,6 +88,10 @@ def _tiles(report: ReportInput) -> str:
         else:
             tiles.append(("", "none", "unknown objects or switches in the truth"))
         tiles.append(("", f"{warnings.false_alarms} of {warnings.inside}", "false alarms, in tracks"))
+        if warnings.changes:
+            tiles.append(("", f"{warnings.changes_seen} of {warnings.changes}", "class changes seen"))
+        if warnings.cannot_tell:
+            tiles.append(("", f"{warnings.cannot_tell}", "tracks of which nobody can tell"))
     tiles += [("", value, label) for label, value in report.facts.items()]
     return html.tiles(tiles)
 
@@ -172,6 +176,8 @@ def _card(track: Timeline, first: int, report: ReportInput) -> str:
         f"{escape(html.words(reason))}</span>"
         for reason in track.reasons
     )
+    if track.changes:
+        badges += f"<span class='badge right'>class change {track.changes}×</span>"
     words = [track.id, names[top]]
     if report.timelines.truth is not None:
         badges += _truth_badge(track, last.stamp, names[top], report, words)

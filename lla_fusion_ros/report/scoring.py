@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -21,7 +22,7 @@ from lla_fusion_ros.types.metrics import Reliability, accuracy, auroc, ece, nll,
 from lla_fusion_ros.types.pmf import entropy
 from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.tally import Tally
-from lla_fusion_ros.warnings.result import IDENTITY_SWITCH, OUT_OF_DISTRIBUTION
+from lla_fusion_ros.warnings.result import CANNOT_TELL, IDENTITY_SWITCH, OUT_OF_DISTRIBUTION
 
 SINGLE_FRAME = "single frame"
 _SWITCH_SEEN_WITHIN = 10  # views of the track after the id has moved
@@ -53,6 +54,9 @@ class WarningScores:
         outside, outside_warned: unknown objects, and how many of them were called out of distribution.
         switches, switches_seen: ids that moved to another object, and how many were flagged soon after.
         inside, false_alarms: known objects with one id, and how many were warned of all the same.
+        changes, changes_seen: of the class of an object, where it is one that changes, and how many were told
+            soon after.
+        cannot_tell: tracks of any kind whose pictures were called too bad to tell.
         ood_auroc: of the warning model's score over all views.
     """
 
@@ -62,6 +66,9 @@ class WarningScores:
     switches_seen: int = 0
     inside: int = 0
     false_alarms: int = 0
+    changes: int = 0
+    changes_seen: int = 0
+    cannot_tell: int = 0
     ood_auroc: float | None = None
 
     @property
@@ -167,6 +174,8 @@ class ScoreSink:
         self._warned: dict[str, set[str]] = {}  # track id -> reasons
         self._seen: dict[str, list[tuple[int, int]]] = {}  # track id -> (label, views under it), in order
         self._switch_flags: dict[str, list[int]] = {}  # track id -> at which view a switch was flagged
+        self._change_flags: dict[str, list[int]] = {}  # the same of a class change
+        self._changing = np.flatnonzero(bundle.changing(settings.changing_classes))
 
     def take(self, time: int, fused: FusedFrame) -> None:
         self._add(SINGLE_FRAME, fused, view_pmf(fused.frame)[fused.result.kept])
@@ -220,28 +229,31 @@ class ScoreSink:
             spans[-1] = label, spans[-1][1] + 1
             if IDENTITY_SWITCH in reasons:
                 self._switch_flags.setdefault(track, []).append(sum(count for _, count in spans))
+            if track in fused.result.changed:
+                self._change_flags.setdefault(track, []).append(sum(count for _, count in spans))
             self._warned.setdefault(track, set()).update(reasons)
 
     def _warning_scores(self, outside: np.ndarray) -> WarningScores:
-        count = dict.fromkeys(("outside", "outside_warned", "switches", "switches_seen", "inside"), 0)
-        false_alarms = 0
+        count: Counter[str] = Counter()
         for track, spans in self._seen.items():
             reasons = self._warned.get(track, set())
-            if any(label == OUTSIDE for label, _ in spans):
+            count["cannot_tell"] += CANNOT_TELL in reasons
+            labels = [label for label, _ in spans]
+            if OUTSIDE in labels:
                 count["outside"] += 1
                 count["outside_warned"] += OUT_OF_DISTRIBUTION in reasons
-            elif len(spans) == 1:
+            elif len(spans) == 1 or np.isin(labels, self._changing).all():
                 count["inside"] += 1
-                false_alarms += bool(reasons)
+                count["false_alarms"] += bool(reasons - {CANNOT_TELL})
             moved = 0
-            for _, views in spans[:-1]:
+            for (label, views), after in zip(spans, labels[1:], strict=False):
                 moved += views
-                flags = self._switch_flags.get(track, ())
-                count["switches"] += 1
-                count["switches_seen"] += any(moved < flag <= moved + _SWITCH_SEEN_WITHIN for flag in flags)
-        return WarningScores(
-            **count, false_alarms=false_alarms, ood_auroc=_auroc(np.asarray(self._ood), outside)
-        )
+                change = np.isin([label, after], self._changing).all()
+                name = "changes" if change else "switches"
+                flags = (self._change_flags if change else self._switch_flags).get(track, ())
+                count[name] += 1
+                count[f"{name}_seen"] += any(moved < flag <= moved + _SWITCH_SEEN_WITHIN for flag in flags)
+        return WarningScores(**count, ood_auroc=_auroc(np.asarray(self._ood), outside))
 
 
 def _auroc(score: np.ndarray, outside: np.ndarray) -> float | None:

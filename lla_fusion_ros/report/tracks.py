@@ -54,6 +54,7 @@ class Timeline:
         seen: views by camera; points and thumbnails are thinned out of each camera's views alike.
         reasons: every warning the track ever had.
         warned_views: how many views it was warned for.
+        changes: how often its class changed, where it is one that does.
         members: tracks that are this object, and since when; empty where it is one track.
     """
 
@@ -71,6 +72,7 @@ class Timeline:
     thumbnail_stride: dict[str, int] = field(default_factory=dict)
     last_top: int = -1
     last_single: int = -1
+    changes: int = 0
     members: dict[str, int] = field(default_factory=dict)
 
     def absorb(self, other: Timeline) -> None:
@@ -81,6 +83,7 @@ class Timeline:
         self.flips += other.flips
         self.single_flips += other.single_flips
         self.warned_views += other.warned_views
+        self.changes += other.changes
         for own, theirs in ((self.seen, other.seen), (self.reasons, other.reasons)):
             for key, count in theirs.items():
                 own[key] = own.get(key, 0) + count
@@ -119,6 +122,7 @@ class TimelineSink:
                 timeline.members.setdefault(member, stamp)
                 if member != track and member in self.tracks:
                     timeline.absorb(self.tracks.pop(member))
+            timeline.changes += track in result.changed
             reasons = warned[row]
             single = int(singles[row].argmax())
             entropy = float(result.verdicts.entropy[row] / np.log(max(result.pmf.shape[1], 2)))
@@ -194,8 +198,9 @@ def _every_second(points: list[Point]) -> list[Point]:
 
 
 def reasons_of(fused: FusedFrame) -> list[tuple[str, ...]]:
-    """The warnings of every row of a fused frame; a track that was begun again was an identity switch."""
-    restarted = set(fused.result.restarted)
+    """The warnings of every row of a fused frame; a track that was begun again was an identity switch, unless
+    its class is one that changes."""
+    restarted = set(fused.result.restarted) - set(fused.result.changed)
     rows = []
     for track, raised in zip(fused.result.ids, fused.result.verdicts.raised, strict=True):
         reasons = tuple(reason for reason, on in zip(REASONS, raised, strict=True) if on)

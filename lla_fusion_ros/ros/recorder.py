@@ -41,6 +41,7 @@ class Recorder(Node):
         self._newest = 0
         self._listen(contract.FUSED_CLASSES, contract.DETECTIONS, self._fused)
         self._listen(contract.OOD_WARNINGS, contract.DIAGNOSTICS, self._warnings)
+        self._listen(contract.TRACK_STATUS, contract.DIAGNOSTICS, self._states)
         self._listen(contract.LABELS, contract.LABEL_INFO, lambda _: tell({"event": "labels"}), latched=True)
         for camera in cameras:
             self._listen(contract.views_topic(camera), contract.DETECTIONS, self._views(camera))
@@ -110,6 +111,16 @@ class Recorder(Node):
             for status in statuses
         ]
         self._tell({"event": "warnings", "tracks": told})
+
+    def _states(self, data: bytes) -> None:
+        header, statuses = parse_diagnostics(data)
+        changed = [
+            status.name.removeprefix("track ")
+            for status in statuses
+            if status.values.get("class changed") == "yes"
+        ]
+        if changed:
+            self._tell({"event": "changes", "stamp": header.stamp, "ids": changed})
 
 
 def _say(line: dict) -> None:

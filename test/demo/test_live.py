@@ -50,3 +50,13 @@ def test_lines_that_are_not_ours_are_ignored():
     for line in ("", "hello", "[1]", "3", '{"no": "event"}'):
         state.take(line)
     assert state.in_view() == []
+
+
+def test_a_class_change_is_shown_for_a_moment_and_counted():
+    state = LiveState()
+    state.take(fused(10, light=[1.0, 0.0]))
+    state.take(json.dumps({"event": "changes", "stamp": 10 * SECOND, "ids": ["light"]}))
+    assert state.changed(state.in_view()[0]) and state.changes == 1
+    for second in (11, 12):
+        state.take(fused(second, light=[1.0, 0.0]))
+    assert not state.changed(state.in_view()[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -101,6 +102,14 @@ def test_names_from_outside_cannot_become_markup():
 def test_a_run_without_tracks_still_has_a_report():
     text = report_html(ReportInput("empty", "", NAMES, TimelineSink(), "pool"))
     assert "<h1>empty</h1>" in text and "class='card track'" not in text
+
+
+def test_a_class_that_changed_as_its_kind_does_has_a_badge_and_no_warning():
+    frames = [frame(index, ["light"]) for index in range(4)]
+    result = replace(frames[2].result, restarted=("light",), changed=("light",))
+    frames[2] = replace(frames[2], result=result)
+    text = report_html(ReportInput("drive", "", NAMES, collected(frames), "pool"))
+    assert "class change 1×" in text and "identity switch</span>" not in text
 
 
 def test_memory_is_bounded_however_long_a_track_is():

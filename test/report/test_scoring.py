@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from replay.scenes import START, STEP, write_scene
@@ -11,10 +13,13 @@ from lla_fusion_ros.bags.topics import find_cameras
 from lla_fusion_ros.replay.replay import ReplayOptions, replay
 from lla_fusion_ros.report.scoring import SINGLE_FRAME, ScoreSink
 from lla_fusion_ros.report.truth import Truth, TruthSpan
+from lla_fusion_ros.stream.frames import FusedFrame
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.metrics import accuracy, ece, nll
 from lla_fusion_ros.types.settings import FusionSettings
+from lla_fusion_ros.warnings.result import CANNOT_TELL, REASONS
+from support.fused_frames import frame
 from support.tiny_bundle import tiny_bundle
 
 TRUTH = Truth(
@@ -75,3 +80,33 @@ def test_unknown_objects_and_switches_are_counted(scored):
 def test_a_truth_of_other_classes_is_refused():
     with pytest.raises(InputError, match="knows 0 of the 1 classes"):
         ScoreSink(Truth({"1": (TruthSpan(0, "zebra"),)}), tiny_bundle(), FusionSettings())
+
+
+def test_a_class_change_is_told_of_and_is_no_switch_and_no_false_alarm():
+    """The same track shows class 0, then class 1; only what the truth and the bundle call changing counts."""
+    bundle = tiny_bundle()
+    names = ("class 0", "class 1")
+    spans = Truth({"7": (TruthSpan(START, names[0]), TruthSpan(START + 3 * STEP, names[1]))})
+    for changing, seen in ((names, (1, 1, 0, 1)), ((), (0, 0, 1, 0))):
+        own = replace(bundle, meta=replace(bundle.meta, changing=changing, class_names=(*names, "class 2")))
+        sink = ScoreSink(spans, own, FusionSettings(fuser="mean_pmf"))
+        for index in range(6):
+            fused = frame(index, ["7"])
+            restarted = ("7",) if index == 4 else ()
+            result = replace(fused.result, restarted=restarted, changed=restarted if changing else ())
+            scene = replace(fused.frame, track_ids=("7",))
+            sink.take(0, FusedFrame(scene, result))
+        told = sink.scores().warnings
+        assert (told.changes, told.changes_seen, told.switches, told.inside) == seen
+        assert told.false_alarms == 0 and told.switches_seen == told.switches
+
+
+def test_what_nobody_can_tell_is_counted_by_itself(scored):
+    sink = ScoreSink(Truth({"7": (TruthSpan(START, "class 0"),)}), tiny_bundle(), FusionSettings())
+    fused = frame(0, ["7"])
+    raised = np.zeros((1, len(REASONS)), bool)
+    raised[0, REASONS.index(CANNOT_TELL)] = True
+    verdicts = replace(fused.result.verdicts, raised=raised)
+    sink.take(0, FusedFrame(replace(fused.frame, track_ids=("7",)), replace(fused.result, verdicts=verdicts)))
+    told = sink.scores().warnings
+    assert (told.cannot_tell, told.false_alarms, told.inside) == (1, 0, 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lla_fusion_ros.report.tracks import TrackTable
@@ -31,3 +33,10 @@ def test_a_warning_is_told_from_its_first_view_to_its_last():
 def test_views_of_one_object_by_several_cameras_are_one_record():
     frames = [frame(0, ["7"], camera="left"), frame(0, ["7"], camera="right")]
     assert [track["views"] for track in table_of(frames).tracks()] == [{"left": 1, "right": 1}]
+
+
+def test_a_track_that_begins_again_was_a_switch_unless_its_class_is_one_that_changes():
+    fused = frame(0, ["7"])
+    for changed, reasons in (((), ["identity_switch"]), (("7",), [])):
+        again = replace(fused, result=replace(fused.result, restarted=("7",), changed=changed))
+        assert table_of([again]).tracks()[0]["reasons"] == reasons

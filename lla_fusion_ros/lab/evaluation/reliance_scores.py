@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
+from scipy.stats import betabinom
 
 from lla_fusion_ros.lab.evaluation.wrapper import Branch, Leaf, bounds_of, wrapped
 from lla_fusion_ros.reliance.statements import COVERAGES, GROUPS, Reliance, groups_of
@@ -15,7 +16,8 @@ from lla_fusion_ros.types.track_views import TrackViews
 def coverage_records(reliance: Reliance, pmf: np.ndarray, tracks: TrackViews) -> list[dict[str, Any]]:
     """For each group of views and coverage that is promised: the share of objects whose set held throughout.
 
-    `least` is what so many objects show at least in 97.5 of 100 cases if the promise holds.
+    `least` is what so many objects show at least in 97.5 of 100 cases if they are like those of the
+    calibration, which are a sample, too: the coverage of a set is Beta distributed, the count Beta-binomial.
     pmf after every view [tracks, steps, classes]
     """
     steps = np.arange(1, tracks.longest + 1)
@@ -38,11 +40,16 @@ def coverage_records(reliance: Reliance, pmf: np.ndarray, tracks: TrackViews) ->
                     "promised": coverage,
                     "objects": objects,
                     "held": float(held.mean()),
-                    "least": float(binom.ppf(0.025, objects, coverage) / objects),
+                    "least": _least_held(objects, reliance.objects[group], coverage),
                     "mean_size": float(inside.sum(axis=1).mean()),
                 }
             )
     return records
+
+
+def _least_held(objects: int, calibrated: int, coverage: float) -> float:
+    rank = ceil((calibrated + 1) * coverage - 1e-9)
+    return float(betabinom.ppf(0.025, objects, rank, calibrated + 1 - rank) / objects)
 
 
 def bound_records(
