@@ -120,6 +120,7 @@ def bundle_lines(bundle: Bundle, size: int) -> list[str]:
         f"data              {data.get('name', 'not recorded')} {str(data.get('digest', ''))[:12]}, "
         f"split seed {data.get('split_seed')}, "
         + ("tested on its own test part, " if data.get("own_test") else "")
+        + ("trained on all tracks: none are left to test on, " if data.get("all_tracks") else "")
         + f"held out {data.get('holdout') or 'nothing'}",
     ]
     lines += [f"made by           {command}" for command in training.get("commands", [])]

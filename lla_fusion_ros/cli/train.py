@@ -32,7 +32,7 @@ QUICK = {"members": 2, "epochs": 5, "draws": 1, "outlier_tracks": 60}
 QUICK_CANDIDATES = ("evidence_pool", "pool")
 STEMS = ("stride", "pool")
 AS_NAMED = (  # settings that the options are called after
-    "batch", "learning_rate", "label_smoothing", "balance", "averaging", "clean", "hard", "faded",
+    "batch", "learning_rate", "label_smoothing", "balance", "share", "averaging", "clean", "hard", "faded",
     "relit", "coded", "outliers", "repulsion", "seed",
 )  # fmt: skip
 EXTRA = "lab"
@@ -81,6 +81,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="a first bundle in a minute or two, to try everything with: fewer networks, images and epochs",
     )
+    how.add_argument(
+        "--all-tracks",
+        action="store_true",
+        help="train on every track and keep none aside; two more ensembles, without the validation and "
+        "without the test tracks, are trained to calibrate on what they have not seen",
+    )
     how.add_argument("--epochs", type=int, help="0 with --start: only calibrate (20; with --quick 5)")
     how.add_argument("--batch", type=int, default=128, help="crops per step (%(default)s)")
     for name, default, meaning in (
@@ -88,6 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("--prior", 1.0, "precision of the L2 prior"),
         ("--label-smoothing", 0.0, "share of the target spread over all classes"),
         ("--balance", 0.0, "1 shows rare classes as often as others"),
+        ("--share", 1.0, "share of the crops that an epoch shows"),
         ("--averaging", 0.995, "decay of the weight average"),
         ("--clean", 0.4, "share of clean crops"),
         ("--hard", 0.3, "share of hard crops; the rest is mixed"),
@@ -110,7 +117,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run = parser.add_argument_group("run")
     run.add_argument("--out", required=True, metavar="FILE", help="the bundle to write")
     run.add_argument("--resume", action="store_true", help="go on where a killed run stopped")
-    run.add_argument("--checkpoints", metavar="DIR", help="folder of the checkpoints (FILE.training)")
+    run.add_argument(
+        "--checkpoints",
+        metavar="DIR",
+        help="folder to keep the checkpoints in (FILE.training, removed at the end)",
+    )
     run.add_argument("--device", default="auto", help="auto, cpu, cuda (%(default)s)")
     run.add_argument("--threads", type=int, help="torch threads (all cores)")
     run.add_argument("--cross", action="store_true", help="also fit the covariance between networks")
@@ -180,7 +191,8 @@ def run(args: argparse.Namespace) -> int:
             print(f"the same command with --resume goes on from '{folder}'", file=sys.stderr)
         raise
     digest = save_bundle(bundle, out)
-    CheckpointFolder(folder, recipe.settings, "").clear()
+    if not args.checkpoints:
+        CheckpointFolder(folder, recipe.settings, "").clear()
     write_json({**bundle.meta.as_dict(), "hash": digest}, args.json)
     if args.json != STDOUT:
         size = os.path.getsize(out) / 1e6
@@ -206,6 +218,7 @@ def _with_changing(tracks: TrackSet, named: str | None) -> TrackSet:
 def _tell(progress: TrainingProgress, recipe: Recipe, tracks: TrackSet) -> None:
     """What was loaded, what to be careful about, and how much work it is."""
     from lla_fusion_ros.lab.calibration.assemble import calibration_work
+    from lla_fusion_ros.lab.calibration.cross_fit import all_tracks, left_out
     from lla_fusion_ros.lab.training.recipe import split_for
     from lla_fusion_ros.lab.training.summary import cautions, summary
 
@@ -214,9 +227,11 @@ def _tell(progress: TrainingProgress, recipe: Recipe, tracks: TrackSet) -> None:
         progress.tell(line)
     for line in cautions(tracks, splits, settings):
         progress.tell(f"caution: {line}")
-    crops = sum(len(track.frames) for track in splits.train.tracks)
+    runs = [rest for rest, _ in left_out(splits)] if recipe.all_tracks else []
+    splits = all_tracks(splits) if recipe.all_tracks else splits
+    crops = sum(len(track.frames) for run in (*runs, splits.train) for track in run.tracks)
     work = calibration_work(splits, settings.members, recipe.calibration)
-    progress.expect(work, crops * settings.members * settings.epochs)
+    progress.expect(work, round(crops * settings.members * settings.epochs * settings.share))
 
 
 def _recipe(args: argparse.Namespace, start: Any) -> Any:
@@ -263,6 +278,7 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
         fractions=shares("--fractions", args.fractions or default),
         split_seed=args.split_seed,
         own_test=args.own_test,
+        all_tracks=args.all_tracks,
         start=start,
         quick=args.quick,
         plugins=tuple(words(args.plugins)),

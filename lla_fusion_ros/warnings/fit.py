@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from lla_fusion_ros.fusion.along import flat_views
@@ -17,6 +20,22 @@ from lla_fusion_ros.warnings.scores import weak_posterior
 
 CAMERA_SPAN = 1.0  # seconds
 FOLDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What networks say of the tracks that warnings are fitted on; see `fit_warnings`."""
+
+    posterior: EnsemblePosterior
+    inside: TrackViews
+    outside: TrackViews
+    reference: TrackViews | None = None
+    conditions: TrackViews | None = None
+    unreadable: TrackViews | None = None
+
+    @property
+    def base(self) -> TrackViews:
+        return self.inside if self.reference is None else self.reference
 
 
 def fit_warnings(
@@ -38,25 +57,43 @@ def fit_warnings(
     such as the training tracks; without them it is `inside`, and each of its tracks is then measured against
     a space made without its own object, so that the rates stay honest.
     """
-    if len(inside.label) < 10 or len(outside.label) < 10:
+    seen = Seen(posterior, inside, outside, reference, conditions, unreadable)
+    return fit_warnings_of([seen], known_space(seen.base, seed), seed)
+
+
+def known_space(tracks: TrackViews, seed: int = 0) -> FeatureSpace:
+    return fit_space(tracks.features, tracks.steps, tracks.label, seed)
+
+
+def fit_warnings_of(seen: Sequence[Seen], space: FeatureSpace, seed: int = 0) -> WarningModel:
+    """The same from several ensembles, each with tracks of its own and measured by its own features.
+
+    `space` is where known objects lie for the networks that will be warned with.
+    """
+    inside = joined([each.inside for each in seen])
+    strangers = sum(len(each.outside) for each in seen)
+    if len(inside) < 10 or strangers < 10:
         raise InputError(
             f"warnings need at least 10 validation tracks and 10 outliers, "
-            f"there are {len(inside.label)} and {len(outside.label)}"
+            f"there are {len(inside)} and {strangers}"
         )
-    base = inside if reference is None else reference
-    space = fit_space(base.features, base.steps, base.label, seed)
-    known = inside if conditions is None else joined([inside, conditions])
-    parts = _crossed(base, known, seed) if reference is None else [(space, np.arange(len(known)))]
-    weak = weak_posterior(posterior)
-
-    def scored(tracks: TrackViews) -> ScoreRows:
-        return score_rows([(space, np.arange(len(tracks)))], weak, tracks)
-
-    rows = score_rows(parts, weak, known)
-    bad = None if unreadable is None else scored(unreadable)
-    unknown, too_bad, quality = fit_unknown(rows, scored(outside), bad)
-    own = [(part, rows[rows < len(inside)]) for part, rows in parts]  # `inside` stands first in `known`
-    said, projected, of_space = _views_of(posterior, inside, own)
+    known, strange, bad, views = [], [], [], []
+    for each in seen:
+        weak, own = weak_posterior(each.posterior), known_space(each.base, seed)
+        met = each.inside if each.conditions is None else joined([each.inside, each.conditions])
+        parts = [(own, np.arange(len(met)))]
+        if each.reference is None:
+            parts = _crossed(each.base, met, seed)
+        known.append(score_rows(parts, weak, met))
+        strange.append(score_rows([(own, np.arange(len(each.outside)))], weak, each.outside))
+        if each.unreadable is not None:
+            bad.append(score_rows([(own, np.arange(len(each.unreadable)))], weak, each.unreadable))
+        count = len(each.inside)  # `inside` stands first in `met`
+        views.append(_views_of(each.posterior, each.inside, [(s, rows[rows < count]) for s, rows in parts]))
+    unknown, too_bad, quality = fit_unknown(
+        ScoreRows.joined(known), ScoreRows.joined(strange), ScoreRows.joined(bad) if bad else None
+    )
+    said, projected, of_space = _side_by_side(views, inside.longest)
     feature_weight, switch, detected = fit_switch(said, projected, of_space, inside, seed)
     return WarningModel(
         space=space,
@@ -104,3 +141,18 @@ def _views_of(
             found = space.project(views.bounded_features)
             projected[chunk, :, : found.shape[1]] = found.reshape(shape)
     return said, projected, of_space
+
+
+def _side_by_side(
+    views: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]], steps: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What `_views_of` gave for several ensembles as one, each with spaces of its own."""
+    width = max(projected.shape[2] for _, projected, _ in views)
+    said, projected, of_space, spaces = [], [], [], 0
+    for evidence_of, features, space in views:
+        missing = (0, steps - evidence_of.shape[1])
+        said.append(np.pad(evidence_of, [(0, 0), missing, (0, 0)]))
+        projected.append(np.pad(features, [(0, 0), missing, (0, width - features.shape[2])]))
+        of_space.append(space + spaces)
+        spaces += int(space.max()) + 1
+    return np.concatenate(said), np.concatenate(projected), np.concatenate(of_space)

@@ -57,6 +57,13 @@ class ScoreRows:
     group: np.ndarray
     source: np.ndarray
 
+    @classmethod
+    def joined(cls, parts: Sequence[ScoreRows]) -> ScoreRows:
+        """Rows of different tracks as one."""
+        first = np.cumsum([0, *(part.track.max() + 1 for part in parts)])
+        moved = [replace(part, track=part.track + start) for part, start in zip(parts, first, strict=False)]
+        return cls(*(np.concatenate([getattr(part, f.name) for part in moved]) for f in fields(cls)))
+
     def take(self, rows: np.ndarray) -> ScoreRows:
         return ScoreRows(*(getattr(self, f.name)[rows] for f in fields(self)))
 

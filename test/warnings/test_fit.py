@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.views import QUALITIES
-from lla_fusion_ros.warnings.fit import fit_warnings
+from lla_fusion_ros.warnings.fit import Seen, fit_warnings, fit_warnings_of, known_space
 from lla_fusion_ros.warnings.fit_space import fit_space
 from lla_fusion_ros.warnings.fit_unknown import RIDGE, fit_logistic
 from lla_fusion_ros.warnings.result import Scores
@@ -109,3 +109,26 @@ def test_what_is_odd_in_pictures_too_bad_to_tell_is_not_called_unknown(world) ->
     np.testing.assert_array_equal(lowest(blind, 0), lowest(blind, 3))  # no pictures: none too bad
     strangers = scores_along(world, model, in_the_dark(world, world.strange(60), 0.0, 1))[2:]
     assert np.mean(lowest(strangers, 0) <= 0.02) > 0.8
+
+
+def test_ensembles_that_number_their_features_differently_are_fitted_together(world) -> None:
+    """Each measures by its own features: turning those of one of them around changes nothing."""
+    halves = [(world.known(60), world.strange(40), world.known(80)) for _ in range(2)]
+
+    def turned(posterior, tracks):
+        order = np.r_[
+            posterior.features - 2 : -1 : -1, posterior.features - 1
+        ]  # the last belongs to the bias
+        blocks = (posterior.factors @ posterior.factors.swapaxes(-1, -2))[..., order, :][..., order]
+        return replace(posterior, factors=np.linalg.cholesky(blocks)), [
+            replace(each, features=each.features[..., order]) for each in tracks
+        ]
+
+    plain = [Seen(world.posterior, *half) for half in halves]
+    other, tracks = turned(world.posterior, halves[1])
+    space = known_space(halves[0][2])
+    models = [fit_warnings_of(seen, space) for seen in (plain, [plain[0], Seen(other, *tracks)])]
+    for name in ("unknown", "switch", "camera"):
+        alarms = [getattr(getattr(model, name), "alarm", getattr(model, name)) for model in models]
+        np.testing.assert_allclose(alarms[0].threshold(0.05), alarms[1].threshold(0.05), rtol=1e-3)
+    assert models[0].unknown.alarm.tracks == 120

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -10,9 +10,10 @@ import numpy as np
 
 from lla_fusion_ros import __version__
 from lla_fusion_ros.bundle import Bundle, BundleMeta, make_bundle
-from lla_fusion_ros.fusion import fusers
+from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.lab.calibration.collect import views_of_crops
+from lla_fusion_ros.lab.calibration.cross_fit import Part, apart, side_by_side
 from lla_fusion_ros.lab.calibration.fusers import (
     CANDIDATES,
     FOLDS,
@@ -28,7 +29,7 @@ from lla_fusion_ros.lab.calibration.network_calibration import (
     fit_temperatures,
     scaled,
 )
-from lla_fusion_ros.lab.calibration.warning_tracks import warning_tracks
+from lla_fusion_ros.lab.calibration.warning_tracks import Classify, known_views, seen_by
 from lla_fusion_ros.lab.calibration.workload import (
     CHOICE,
     FUSERS,
@@ -40,7 +41,7 @@ from lla_fusion_ros.lab.calibration.workload import (
     Workload,
     workload,
 )
-from lla_fusion_ros.lab.datasets import REGIMES, CropSet, Splits, border_of, cut, degrade
+from lla_fusion_ros.lab.datasets import REGIMES, CropSet, Splits, TrackSet, border_of, cut, degrade
 from lla_fusion_ros.lab.datasets.background import background_tracks
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.posterior.tune import Tuning, tune
@@ -48,8 +49,7 @@ from lla_fusion_ros.reliance.statements import calibrate
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_views import TrackViews, joined
 from lla_fusion_ros.types.views import Views
-from lla_fusion_ros.warnings.fit import fit_warnings
-from lla_fusion_ros.warnings.model import WarningModel
+from lla_fusion_ros.warnings.fit import fit_warnings_of, known_space
 
 Stage = Callable[[str, int, int], None]  # name, so much of it done, of how much
 FEWEST_TRACKS = 10  # what `fit_warnings` asks for
@@ -104,29 +104,60 @@ class CalibrationOptions:
 
 
 def calibrated_bundle(
-    trained: Trained, splits: Splits, dataset: dict[str, Any], options: CalibrationOptions, stage: Stage
+    trained: Trained,
+    splits: Splits,
+    dataset: dict[str, Any],
+    options: CalibrationOptions,
+    stage: Stage,
+    parts: Sequence[Part] = (),
 ) -> Bundle:
-    """Fit everything that comes after training, on validation tracks under all regimes, and score it."""
-    border = border_of(trained.size)
-    validation = cut(splits.validation, trained.size, trained.margin, border)
+    """Fit everything that comes after training, on validation tracks under all regimes, and score it.
+
+    `parts` stand in for networks that have seen the validation tracks.
+    """
+    parts = parts or [Part(trained.networks, splits.train, splits.validation)]
     expected = calibration_work(splits, len(trained.networks), options).stages
-    classify = _counted(trained.networks.classify, TEMPERATURES, expected, stage)
-    views = joined(
-        [
-            views_of_crops(classify, validation, seed=options.seed + 1000 * draw)
-            for draw in range(options.draws)
-        ]
-    )
-    temperatures = fit_temperatures(views)
-    trained.networks.scale(temperatures)
-    views = scaled(views, temperatures)
+    counted = _Counted(TEMPERATURES, expected, stage)
+    views = apart([_views(counted(part.networks), part.unseen, trained, options) for part in parts])
+    temperatures = fit_temperatures(joined(views))
+    for networks in dict.fromkeys((trained.networks, *(part.networks for part in parts))):
+        networks.scale(temperatures)
+    views = [scaled(each, temperatures) for each in views]
     stage(POSTERIOR, 0, 0)
-    posterior, tuning = _posterior(trained, splits, views, options)
-    values, weight_prior = _fuser_values(posterior, views, stage)
-    chosen = choose_safely(posterior, views, weight_prior, values, options, stage)
-    classify = _counted(trained.networks.classify, WARNINGS, expected, stage)
-    warnings = warnings_for(classify, posterior, splits, validation, views, trained.margin, options)
-    arrays, record = warnings.to_parts()
+    posteriors = [_posterior(trained, part.networks, part.train, options) for part in parts]
+    posterior, seen = side_by_side(posteriors, views)
+    posterior, tuning = _tuned(posterior, seen, options.seed)
+    values, weight_prior = _fuser_values(posterior, seen, stage)
+    chosen = choose_safely(posterior, seen, weight_prior, values, options, stage)
+    fuser = make_fuser(chosen.name, posterior, values[chosen.name])
+    scores: dict[str, Any] = {
+        "laplace": {"summary": tuning.sentence(), "nll": tuning.nll, "nll_without": tuning.nll_plain},
+        "default_fuser": chosen.record,
+        "validation": score_tracks(fuser, seen),
+    }
+    counted = _Counted(WARNINGS, expected, stage)
+    met = [
+        seen_by(
+            counted(part.networks),
+            own,
+            part.train,
+            part.unseen,
+            each,
+            trained.size,
+            trained.margin,
+            options.outliers // len(parts),
+            options.background,
+            options.seed + number,
+        )
+        for number, (part, own, each) in enumerate(zip(parts, posteriors, views, strict=True))
+    ]
+    known = met[0].base
+    if len(parts) > 1:  # the networks themselves, as the parts were tuned
+        own = _posterior(trained, trained.networks, splits.train, options)
+        posterior = own.with_prior(posterior.prior_precision).with_temperature(posterior.temperature)
+        place = trained.size, trained.margin, options.seed
+        known = known_views(counted(trained.networks), splits.train, *place)
+    arrays, record = fit_warnings_of(met, known_space(known)).to_parts()
     meta = BundleMeta(
         architecture=trained.architecture,
         networks=len(trained.networks),
@@ -150,8 +181,11 @@ def calibrated_bundle(
         package_version=__version__,
     )
     bundle = make_bundle(meta, trained.networks.tensors(), posterior, arrays)
-    classify = _counted(trained.networks.classify, SCORES, expected, stage)
-    scores = _scores(bundle, splits, views, classify, tuning, chosen.record, options)
+    if options.test and splits.test.tracks:
+        classify = _Counted(SCORES, expected, stage)(trained.networks)
+        crops = cut(splits.test, trained.size, trained.margin, border_of(trained.size))
+        test = views_of_crops(classify, crops, seed=options.seed + 2)
+        scores["test"] = score_tracks(bundle.fuser(), test)
     return replace(bundle, meta=replace(meta, scores=scores))
 
 
@@ -166,57 +200,45 @@ def calibration_work(splits: Splits, networks: int, options: CalibrationOptions)
     return workload(splits, networks, options.draws, options.outliers, options.test, folds)
 
 
-def _counted(
-    classify: Callable[[np.ndarray], Views], name: str, expected: Mapping[str, StageWork], stage: Stage
-) -> Callable[[np.ndarray], Views]:
-    """The networks, telling after every batch how many of the stage's crops they have seen."""
-    done, total = 0, expected[name].crops
-    stage(name, 0, total)
+class _Counted:
+    """Networks that tell after every batch how many of the stage's crops they have seen together."""
 
-    def counted(crops: np.ndarray) -> Views:
-        nonlocal done
-        views = classify(crops)
-        done += len(crops)
-        stage(name, min(done, total), total)
-        return views
+    def __init__(self, name: str, expected: Mapping[str, StageWork], stage: Stage) -> None:
+        self._name, self._total, self._stage = name, expected[name].crops, stage
+        self._done = 0
+        stage(name, 0, self._total)
 
-    return counted
+    def __call__(self, networks: Networks) -> Classify:
+        def classify(crops: np.ndarray) -> Views:
+            views = networks.classify(crops)
+            self._done += len(crops)
+            self._stage(self._name, min(self._done, self._total), self._total)
+            return views
+
+        return classify
+
+
+def _views(classify: Classify, tracks: TrackSet, trained: Trained, options: CalibrationOptions) -> TrackViews:
+    """Every draw of the degradations of the tracks."""
+    crops = cut(tracks, trained.size, trained.margin, border_of(trained.size))
+    seeds = [options.seed + 1000 * draw for draw in range(options.draws)]
+    return joined([views_of_crops(classify, crops, seed=seed) for seed in seeds])
 
 
 def _posterior(
-    trained: Trained, splits: Splits, views: TrackViews, options: CalibrationOptions
-) -> tuple[EnsemblePosterior, Tuning]:
+    trained: Trained, networks: Networks, tracks: TrackSet, options: CalibrationOptions
+) -> EnsemblePosterior:
     """Fit on the training crops as training saw them: a third under each regime."""
-    train = cut(splits.train, trained.size, trained.margin, border_of(trained.size))
-    images = _one_third_each(train, options.seed)
-    posterior = fit_posterior(trained.networks.classify, images, trained.prior_precision, options.cross)
+    images = _one_third_each(cut(tracks, trained.size, trained.margin, border_of(trained.size)), options.seed)
+    return fit_posterior(networks.classify, images, trained.prior_precision, options.cross)
+
+
+def _tuned(posterior: EnsemblePosterior, views: TrackViews, seed: int) -> tuple[EnsemblePosterior, Tuning]:
     logits, features, label = views.flat()
     if len(label) > _TUNING_VIEWS:
-        rows = np.random.default_rng(options.seed).choice(len(label), _TUNING_VIEWS, replace=False)
+        rows = np.random.default_rng(seed).choice(len(label), _TUNING_VIEWS, replace=False)
         logits, features, label = logits[rows], features[rows], label[rows]
     return tune(posterior, logits.astype(np.float64), features, label)
-
-
-def warnings_for(
-    classify: Callable[[np.ndarray], Views],
-    posterior: EnsemblePosterior,
-    splits: Splits,
-    crops: CropSet,
-    views: TrackViews,
-    margin: float,
-    options: CalibrationOptions,
-) -> WarningModel:
-    """The warnings of networks: `crops` of the validation tracks with a border, and `views` of them.
-
-    Known objects are the training tracks under all regimes, every sixth frame.
-    """
-    met = warning_tracks(
-        classify, splits.validation, crops, margin, options.outliers, options.background, options.seed
-    )
-    train = cut(splits.train, crops.size, margin, crops.border)
-    some = train.take(np.flatnonzero(train.frame % 6 == 0))
-    known = views_of_crops(classify, some, seed=options.seed + 3)
-    return fit_warnings(posterior, views, met.strange, known, met.conditions, met.unreadable)
 
 
 def _one_third_each(crops: CropSet, seed: int) -> np.ndarray:
@@ -278,23 +300,3 @@ def choose_safely(
     }
     reliance = calibrate(choice.pmf, views.real, views.label, views.regime, views.source)
     return Chosen(choice.name, record, reliance.as_dict())
-
-
-def _scores(
-    bundle: Bundle,
-    splits: Splits,
-    views: TrackViews,
-    classify: Callable[[np.ndarray], Views],
-    tuning: Tuning,
-    choice: dict[str, Any],
-    options: CalibrationOptions,
-) -> dict[str, Any]:
-    scores: dict[str, Any] = {
-        "laplace": {"summary": tuning.sentence(), "nll": tuning.nll, "nll_without": tuning.nll_plain},
-        "default_fuser": choice,
-        "validation": score_tracks(bundle, views),
-    }
-    if options.test and splits.test.tracks:
-        crops = cut(splits.test, bundle.input_size, bundle.crop_margin, border_of(bundle.input_size))
-        scores["test"] = score_tracks(bundle, views_of_crops(classify, crops, seed=options.seed + 2))
-    return scores

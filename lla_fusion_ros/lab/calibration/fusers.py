@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views, pmf_along
 from lla_fusion_ros.fusion.base import Fuser, Scalar, Values
@@ -264,19 +263,18 @@ def _held_out(
     )
 
 
-def score_tracks(bundle: Bundle, tracks: TrackViews, seed: int = 0) -> dict[str, Any]:
+def score_tracks(fuser: Fuser, tracks: TrackViews, seed: int = 0) -> dict[str, Any]:
     """{"tracks": n, "single_frame": {regime: accuracy}, "fused": [records by regime and L]}.
 
     `single_frame` is the deep ensemble on every frame alone; intervals are 95%, by bootstrap over tracks.
     """
-    posterior = bundle.posterior()
     records, single = [], {}
     for regime in dict.fromkeys(tracks.regime.tolist()):
         part = tracks.take(tracks.regime == regime)
-        views = flat_views(posterior, part.logits, part.features)
+        views = flat_views(fuser.posterior, part.logits, part.features)
         right = right_frames(views.mean_pmf, part)
         single[regime] = float(right.sum() / part.steps.sum())
-        for length, pmf in fused_after(bundle.fuser(), part, views).items():
+        for length, pmf in fused_after(fuser, part, views).items():
             long = part.reaching(length)
             label, source = long.label, long.source
             hits = (pmf.argmax(axis=1) == label).astype(float)

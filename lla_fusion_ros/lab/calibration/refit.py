@@ -9,14 +9,16 @@ import numpy as np
 
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.fusion.along import flat_views
-from lla_fusion_ros.lab.calibration.assemble import CalibrationOptions, Stage, choose_safely, warnings_for
+from lla_fusion_ros.lab.calibration.assemble import CalibrationOptions, Stage, choose_safely
 from lla_fusion_ros.lab.calibration.collect import views_of_crops
 from lla_fusion_ros.lab.calibration.fusers import fit_fuser, score_tracks
+from lla_fusion_ros.lab.calibration.warning_tracks import seen_by
 from lla_fusion_ros.lab.calibration.workload import FUSERS, SCORES, WARNINGS
 from lla_fusion_ros.lab.datasets import TrackSet, border_of, cut, recorded_split
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_views import TrackViews, joined
 from lla_fusion_ros.types.views import Views
+from lla_fusion_ros.warnings.fit import fit_warnings_of, known_space
 
 VIEWS = "views of the validation tracks"
 
@@ -40,6 +42,11 @@ def recalibrated(
             "for validation is not known; for other data use `lla-fusion train --start BUNDLE --epochs 0`"
         )
     splits = recorded_split(tracks, bundle.meta.dataset)
+    if not splits.validation.tracks:
+        raise InputError(
+            f"the networks of bundle '{bundle.source}' have seen all tracks of '{tracks.name}': they can be "
+            "calibrated on none; repeat its last training with `lla-fusion train --all-tracks`"
+        )
 
     def views(part: TrackSet, seed: int) -> TrackViews:
         crops = cut(part, bundle.input_size, bundle.crop_margin, border_of(bundle.input_size))
@@ -52,13 +59,23 @@ def recalibrated(
     if warnings:
         stage(WARNINGS, 0, 0)
         size, margin = bundle.input_size, bundle.crop_margin
-        crops = cut(splits.validation, size, margin, border_of(size))
-        model = warnings_for(classify, bundle.posterior(), splits, crops, validation, margin, options)
-        fresh = fresh.with_warnings(model)
+        seen = seen_by(
+            classify,
+            bundle.posterior(),
+            splits.train,
+            splits.validation,
+            validation,
+            size,
+            margin,
+            options.outliers,
+            options.background,
+            options.seed,
+        )
+        fresh = fresh.with_warnings(fit_warnings_of([seen], known_space(seen.base)))
     if not (options.test and splits.test.tracks):
         return fresh
     stage(SCORES, 0, 0)
-    test = score_tracks(fresh, views(splits.test, options.seed + 2))
+    test = score_tracks(fresh.fuser(), views(splits.test, options.seed + 2))
     return replace(fresh, meta=replace(fresh.meta, scores={**fresh.meta.scores, "test": test}))
 
 
@@ -76,5 +93,5 @@ def refitted(
     meta = replace(bundle.meta, fusers=values, default_fuser=chosen.name, reliance=chosen.reliance)
     fresh = replace(bundle, meta=meta)
     kept = {key: value for key, value in bundle.meta.scores.items() if key != "test"}
-    scores = {**kept, "default_fuser": chosen.record, "validation": score_tracks(fresh, validation)}
+    scores = {**kept, "default_fuser": chosen.record, "validation": score_tracks(fresh.fuser(), validation)}
     return replace(fresh, meta=replace(fresh.meta, scores=scores))

@@ -144,7 +144,7 @@ def _fitted(
         package_version=__version__,
     )
     done_bundle = make_bundle(meta, score_tensors(meta, confusion), posterior, arrays)
-    scores = {"validation": score_tracks(done_bundle, tracks), "nll_by_fuser": choice.nll}
+    scores = {"validation": score_tracks(done_bundle.fuser(), tracks), "nll_by_fuser": choice.nll}
     return replace(done_bundle, meta=replace(meta, scores=scores))
 
 

@@ -9,11 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from lla_fusion_ros.lab.calibration.collect import by_track, views_of_crops
-from lla_fusion_ros.lab.datasets import REGIMES, CropSet, TrackSet, cut, outlier_tracks
+from lla_fusion_ros.lab.datasets import REGIMES, CropSet, TrackSet, border_of, cut, outlier_tracks
 from lla_fusion_ros.lab.datasets.background import backgrounds
 from lla_fusion_ros.lab.datasets.conditions import CONDITIONS, UNREADABLE, under_condition
+from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.track_views import TrackViews, joined
 from lla_fusion_ros.types.views import Views
+from lla_fusion_ros.warnings.fit import Seen
 
 MOST_TRACKS = 200  # of the validation tracks are put under conditions, evenly picked
 MOST_VIEWS = 6  # of each, the first ones: small and far away, where most false alarms are
@@ -65,6 +67,35 @@ def warning_tracks(
         # alone would teach that any odd picture of a sign is unknown.
         joined([*background, replace(signlike, regime=np.full(len(signlike), "sign-like"))]),
     )
+
+
+def seen_by(
+    classify: Classify,
+    posterior: EnsemblePosterior,
+    train: TrackSet,
+    unseen: TrackSet,
+    views: TrackViews,
+    size: int,
+    margin: float,
+    outliers: int,
+    folder: str | Path | None,
+    seed: int,
+) -> Seen:
+    """What networks say of all that warnings are fitted on; `views` are those of the unseen tracks."""
+    crops = cut(unseen, size, margin, border_of(size))
+    met = warning_tracks(classify, unseen, crops, margin, outliers, folder, seed)
+    conditions, unreadable = (
+        replace(tracks, source=tracks.source + views.source.min())
+        for tracks in (met.conditions, met.unreadable)
+    )
+    known = known_views(classify, train, size, margin, seed)
+    return Seen(posterior, views, met.strange, known, conditions, unreadable)
+
+
+def known_views(classify: Classify, train: TrackSet, size: int, margin: float, seed: int) -> TrackViews:
+    """Known objects: the training tracks under all regimes, every sixth frame."""
+    crops = cut(train, size, margin, border_of(size))
+    return views_of_crops(classify, crops.take(np.flatnonzero(crops.frame % 6 == 0)), seed=seed + 3)
 
 
 def views_under(

@@ -136,13 +136,18 @@ def _evenly(items: tuple[Item, ...], count: int) -> tuple[Item, ...]:
 
 def recorded_split(trackset: TrackSet, record: Mapping[str, Any]) -> Splits:
     """Split again as a bundle's record of its data set says (`meta.dataset`)."""
-    return split_tracks(
+    splits = split_tracks(
         trackset,
         record["holdout"],
         tuple(record["fractions"]),
         record["split_seed"],
         record.get("own_test", False),
     )
+    if not record.get("all_tracks"):
+        return splits
+    seen = splits.train.tracks + splits.validation.tracks + splits.test.tracks
+    nothing = replace(splits.train, tracks=())
+    return Splits(replace(splits.train, tracks=seen), nothing, nothing, splits.outside)
 
 
 def _check(trackset: TrackSet, holdout: Sequence[int], fractions: Sequence[float], own_test: bool) -> None:

@@ -70,7 +70,7 @@ def batch_size(data: TrainingData, settings: TrainSettings) -> int:
 
 
 def steps_per_epoch(data: TrainingData, settings: TrainSettings) -> int:
-    return len(data) // batch_size(data, settings)
+    return max(int(settings.share * len(data)) // batch_size(data, settings), 1)
 
 
 def epoch_batches(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 
@@ -16,10 +17,17 @@ from lla_fusion_ros.lab.calibration.assemble import (
     calibrated_bundle,
     least_validation_tracks,
 )
+from lla_fusion_ros.lab.calibration.cross_fit import Part, all_tracks, left_out
 from lla_fusion_ros.lab.calibration.network_calibration import TorchNetworks
 from lla_fusion_ros.lab.datasets import Splits, TrackSet, split_tracks, thinned
 from lla_fusion_ros.lab.training.data import training_data
-from lla_fusion_ros.lab.training.train import CheckpointFolder, Report, for_classes, train_ensemble
+from lla_fusion_ros.lab.training.train import (
+    CheckpointFolder,
+    Progress,
+    Report,
+    for_classes,
+    train_ensemble,
+)
 from lla_fusion_ros.lab.training.training_settings import TrainSettings
 from lla_fusion_ros.networks import SplitNetwork
 from lla_fusion_ros.types.errors import InputError
@@ -61,6 +69,8 @@ class Recipe:
         holdout: classes left out of training, as the outside world.
         fractions, split_seed: of the split by track into training, validation and test.
         own_test: test on the test part that the data set comes with; `fractions` share out the rest.
+        all_tracks: train on every track; validation and test tracks are left out in turn for networks that
+            only calibrate, so that the data is trained on three times.
         start: a bundle to begin from; with 0 epochs only the calibration is done again.
         quick: train and calibrate on a small part of the split, for a first bundle in a minute or two.
         half: store network weights in 16 bits.
@@ -75,6 +85,7 @@ class Recipe:
     fractions: tuple[float, float, float] = (0.7, 0.15, 0.15)
     split_seed: int = 0
     own_test: bool = False
+    all_tracks: bool = False
     start: Bundle | None = None
     quick: bool = False
     half: bool = False
@@ -112,21 +123,15 @@ def run_recipe(
     stage: Stage = lambda name, done, total: None,
 ) -> Bundle:
     """Train and calibrate; `report` hears of every training step, `stage` of the stages after it."""
-    settings = recipe.settings
     splits = split_for(recipe, tracks)
-    classes = splits.train.class_names
-    members = _starting_networks(recipe, classes)
-    if settings.epochs > 0:
-        folder = None
-        if checkpoints is not None:
-            split = (recipe.holdout, recipe.fractions, recipe.split_seed, recipe.own_test)
-            quick = " quick" if recipe.quick else ""
-            folder = CheckpointFolder(checkpoints, settings, f"{tracks.digest} {split}{quick}")
-        data = training_data(splits.train, settings, recipe.calibration.background)
-        members = train_ensemble(data, len(classes), settings, device, folder, resume, report, members)
-    assert members is not None
+    runs = [Run(splits.train)]
+    if recipe.all_tracks:
+        runs = [*(Run(*each) for each in left_out(splits)), Run(all_tracks(splits).train)]
+        splits = all_tracks(splits)
+    networks = _trained(recipe, tracks, runs, device, checkpoints, resume, report)
+    settings = recipe.settings
     trained = Trained(
-        TorchNetworks(members, settings.normalisation, recipe.half),
+        networks[-1],
         settings.architecture,
         settings.normalisation.as_dict(),
         settings.size,
@@ -140,16 +145,75 @@ def run_recipe(
         },
         plugins=recipe.plugins,
     )
-    return calibrated_bundle(
-        trained, splits, dataset_record(recipe, tracks, splits), recipe.calibration, stage
-    )
+    record = {**dataset_record(recipe, tracks, splits), "all_tracks": recipe.all_tracks}
+    parts = [
+        Part(own, run.train, run.unseen)
+        for own, run in zip(networks, runs, strict=True)
+        if run.unseen is not None
+    ]
+    return calibrated_bundle(trained, splits, record, recipe.calibration, stage, parts)
 
 
-def _starting_networks(recipe: Recipe, classes: tuple[str, ...]) -> list[SplitNetwork] | None:
+class Run(NamedTuple):
+    """One training: what on, and the tracks that its networks calibrate, if they only do that."""
+
+    train: TrackSet
+    unseen: TrackSet | None = None
+
+
+def _trained(
+    recipe: Recipe,
+    tracks: TrackSet,
+    runs: Sequence[Run],
+    device: torch.device,
+    checkpoints: Path | None,
+    resume: bool,
+    report: Report | None,
+) -> list[TorchNetworks]:
+    """The networks of each run, all with the same settings and from the same start."""
+    settings, classes = recipe.settings, runs[0].train.class_names
+    start = _starting_networks(recipe, tracks, classes)
+    split = (recipe.holdout, recipe.fractions, recipe.split_seed, recipe.own_test)
+    told = f"{tracks.digest} {split}" + (" quick" if recipe.quick else "")
+    crops = [sum(len(track.frames) for track in run.train.tracks) for run in runs]
+    found = []
+    for number, run in enumerate(runs):
+        members = start
+        if settings.epochs > 0:
+            folder = None
+            if checkpoints is not None:
+                of_run = f" run {number}" if recipe.all_tracks else ""
+                first = number * settings.members
+                folder = CheckpointFolder(checkpoints, settings, told + of_run, first)
+            data = training_data(run.train, settings, recipe.calibration.background)
+            told_all = None if report is None else _over_all_runs(report, number, crops, settings.members)
+            members = train_ensemble(data, len(classes), settings, device, folder, resume, told_all, start)
+        assert members is not None
+        found.append(TorchNetworks(members, settings.normalisation, recipe.half))
+    return found
+
+
+def _over_all_runs(report: Report, number: int, crops: Sequence[int], members: int) -> Report:
+    """Tells the steps of one run as steps of all of them, which have so many crops each."""
+
+    def told(step: Progress) -> None:
+        per_crop = step.steps / crops[number]
+        done, total = round(per_crop * sum(crops[:number])), round(per_crop * sum(crops))
+        report(replace(step, member=step.member + number * members, step=step.step + done, steps=total))
+
+    return told
+
+
+def _starting_networks(
+    recipe: Recipe, tracks: TrackSet, classes: tuple[str, ...]
+) -> list[SplitNetwork] | None:
     if recipe.start is None:
         if recipe.settings.epochs == 0:
             raise InputError("0 epochs without a bundle to start from leaves nothing to calibrate")
         return None
+    if recipe.settings.epochs == 0 and recipe.all_tracks:
+        raise InputError("0 epochs train on no tracks: leave --all-tracks out, or train for a few epochs")
+    _check_unseen(recipe, recipe.start, tracks)
     members = recipe.start.members()
     if recipe.settings.architecture != recipe.start.meta.architecture:
         raise InputError(
@@ -166,6 +230,19 @@ def _starting_networks(recipe: Recipe, classes: tuple[str, ...]) -> list[SplitNe
             "others; train for a few epochs to teach it these"
         )
     return [for_classes(member, recipe.start.class_names, classes) for member in members]
+
+
+def _check_unseen(recipe: Recipe, start: Bundle, tracks: TrackSet) -> None:
+    """Refuses networks that have seen tracks which this recipe keeps aside."""
+    made = start.meta.dataset
+    if made.get("digest") != tracks.digest:
+        return
+    told = made.get("split_seed"), tuple(made.get("fractions", ())), made.get("own_test", False)
+    if made.get("all_tracks") or told != (recipe.split_seed, recipe.fractions, recipe.own_test):
+        raise InputError(
+            f"the networks of '{start.source}' were trained on tracks that are kept aside here: start from a "
+            "bundle of the same split (--split-seed, --fractions, --own-test), trained without --all-tracks"
+        )
 
 
 def _commands(recipe: Recipe) -> list[str]:

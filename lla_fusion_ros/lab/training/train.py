@@ -228,10 +228,10 @@ def repulsion_loss(logits: torch.Tensor) -> torch.Tensor:
 
 
 class CheckpointFolder:
-    """One file per group of members, replaced after every epoch; tied to the settings and the data."""
+    """One file per group of members, replaced after every epoch; `first` is the number of the first."""
 
-    def __init__(self, folder: Path, settings: TrainSettings, digest: str) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, settings: TrainSettings, digest: str, first: int = 0) -> None:
+        self.folder, self._first = folder, first
         told = json.dumps({"settings": settings.as_dict(), "data": digest}, sort_keys=True)
         self._fingerprint = hashlib.sha256(told.encode()).hexdigest()
 
@@ -268,4 +268,4 @@ class CheckpointFolder:
             self.folder.rmdir()
 
     def _path(self, group: int) -> Path:
-        return self.folder / f"group-{group}.pt"
+        return self.folder / f"group-{self._first + group}.pt"

@@ -23,6 +23,7 @@ class TrainSettings:
         label_smoothing: share of the target spread evenly over the classes.
         balance: how far rare classes are drawn more often: 0 shows every crop once an epoch, 1 all classes
             equally often (a class of n crops is drawn in proportion to n ** (1 - balance)).
+        share: of the crops that an epoch shows, drawn again for each; the frames of a track are much alike.
         averaging: decay per step of the exponential average of the weights, which is what is kept;
             0 keeps the last weights.
         clean, hard: shares of the crops of an epoch that are clean (slightly moved and lit) and hard; the
@@ -46,6 +47,7 @@ class TrainSettings:
     prior_precision: float = 1.0
     label_smoothing: float = 0.0
     balance: float = 0.0
+    share: float = 1.0
     averaging: float = 0.995
     clean: float = 0.4
     hard: float = 0.3
@@ -66,6 +68,7 @@ class TrainSettings:
             "prior_precision": self.prior_precision >= 0,
             "label_smoothing": 0 <= self.label_smoothing < 1,
             "balance": 0 <= self.balance <= 1,
+            "share": 0 < self.share <= 1,
             "averaging": 0 <= self.averaging < 1,
             "clean": 0 <= self.clean <= 1,
             "hard": 0 <= self.hard <= 1 - self.clean + 1e-9,

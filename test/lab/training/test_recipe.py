@@ -105,6 +105,49 @@ def test_fitting_one_fuser_again_changes_nothing_else(bundle_path, folder, tmp_p
     assert "was trained on other data" in capsys.readouterr().err
 
 
+def test_networks_trained_on_all_tracks_are_calibrated_by_others_that_were_not(
+    bundle_path, folder, tmp_path, capsys
+):
+    data = ["--dataset", "folders", "--root", str(folder)]
+    out, kept = tmp_path / "all.safetensors", tmp_path / "kept"
+    words = ["train", *data, "--all-tracks", "--start", str(bundle_path), "--epochs", "1", "--batch", "20"]
+    words += ["--draws", "1", "--checkpoints", str(kept), "--out", str(out)]
+    assert main(words) == 0
+    before, bundle = load_bundle(bundle_path), load_bundle(out)
+    record = bundle.meta.dataset
+    assert record["all_tracks"] and (record["tracks"]["train"], record["tracks"]["test"]) == (42, 0)
+    assert record["tracks"]["validation"] == sum(
+        before.meta.dataset["tracks"][p] for p in ("validation", "test")
+    )
+    assert bundle.meta.scores["validation"]["tracks"] == record["tracks"]["validation"]
+    assert "test" not in bundle.meta.scores and set(before.meta.fusers) == set(bundle.meta.fusers)
+    assert bundle.tensors.keys() == before.tensors.keys()
+    capsys.readouterr()
+    assert main(["info", str(out)]) == 0 and "none are left to test on" in capsys.readouterr().out
+
+    again = tmp_path / "again.safetensors"  # what was trained is kept, calibration is done again
+    assert main([*words[:-1], str(again), "--resume"]) == 0
+    assert "epoch" not in capsys.readouterr().err
+    assert load_bundle(again).meta.fusers == bundle.meta.fusers
+
+    there = str(tmp_path / "x.safetensors")
+    for mistake, cause in (
+        (["evaluate", str(out), *data], "without keeping test tracks aside"),
+        (["calibrate", str(out), *data, "--out", there], "have seen all tracks"),
+        (["train", *data, "--start", str(out), "--epochs", "1", "--out", there], "kept aside here"),
+        (
+            ["train", *data, "--start", str(bundle_path), "--split-seed", "1", "--out", there],
+            "kept aside here",
+        ),
+        (
+            ["train", *data, "--start", str(bundle_path), "--all-tracks", "--epochs", "0", "--out", there],
+            "0 epochs",
+        ),
+    ):
+        assert main(mistake) == 1
+        assert cause in capsys.readouterr().err
+
+
 def test_of_several_calibrations_alone_only_the_last_command_is_remembered():
     trained, calibrated = (
         "lla-fusion train --epochs 5 --out a",
