@@ -13,6 +13,7 @@ VERSION = re.search(r'__version__ = "(.+?)"', Path(NAME, "__init__.py").read_tex
 # What the nodes do without; a verb of lla-fusion that misses one says which extra to install.
 BAGS = ["rich>=11", "rosbags>=0.11"]  # info, replay, make-bag, demo, bag_player
 FLEET = ["dask>=2024.1", "distributed>=2024.1", "pyarrow>=14"]  # replay of many bags, compare
+WATCH = ["rich>=11", "rerun-sdk>=0.30"]  # recordings for Rerun, of watch and replay
 TORCH = ["torch>=2.1"]  # networks on a vehicle, and all work on networks
 LAB = [*TORCH, "matplotlib>=3.5", "rich>=11"]  # train, evaluate, reproduce
 ONNX = ["onnxruntime>=1.16"]  # a vehicle whose bundle holds ONNX graphs
@@ -55,11 +56,13 @@ setup(
         "lab": LAB,
         "onnx": ONNX,
         "torch": TORCH,
+        "watch": WATCH,
         "import": ONNX_TOOLS,
         "test": [
             *BAGS,
             *FLEET,
             *ONNX_TOOLS,
+            *WATCH,
             "colcon-package-selection",
             "colcon-ros",
             "colcon-test-result",

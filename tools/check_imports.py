@@ -24,6 +24,7 @@ ONLY_IN = {
     **dict.fromkeys(("dask", "distributed", "pyarrow"), ("fleet",)),
     "matplotlib": ("lab", "demo", "cli"),
     "rich": ("demo", "cli"),
+    "rerun": ("watch",),
     "rosbags": ("bags",),
 }
 

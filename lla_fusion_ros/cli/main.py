@@ -50,7 +50,8 @@ ROS_MODULES = {
 EXTRA_MODULES = {
     *("backports", "compression", "lz4", "matplotlib", "onnx", "onnxruntime", "rich", "rosbags", "torch"),
 }
-FLEET_MODULES = {"dask", "distributed", "pyarrow"}  # replay needs them for many bags only
+# What some options need only: module -> extra.
+OPTION_MODULES = {**dict.fromkeys(("dask", "distributed", "pyarrow"), "fleet"), "rerun": "watch"}
 
 
 class Verb(NamedTuple):
@@ -114,8 +115,8 @@ def run_verb(verb: Verb, words: Sequence[str]) -> int:
                 f"{verb.name}: needs ROS 2, but {error.name} cannot be imported; "
                 "source your ROS 2 or run `make setup` and use .venv/bin/lla-fusion"
             )
-        if missing in FLEET_MODULES:
-            return _complain(f"{verb.name}: {missing_extra(missing, 'fleet')}")
+        if missing in OPTION_MODULES:
+            return _complain(f"{verb.name}: {missing_extra(missing, OPTION_MODULES[missing])}")
         if missing in EXTRA_MODULES:
             return _complain(f"{verb.name}: {missing_extra(missing, verb.extra)}")
         raise

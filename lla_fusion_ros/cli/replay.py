@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,13 +19,14 @@ from lla_fusion_ros.cli.options import (
     write_json,
 )
 from lla_fusion_ros.cli.replay_fleet import add_fleet_arguments, default_out, is_fleet, run_fleet_replay
-from lla_fusion_ros.cli.words import check_folder, printable
+from lla_fusion_ros.cli.words import check_file, check_folder, printable
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import ENGINES, PRECISIONS
 
 if TYPE_CHECKING:
     from lla_fusion_ros.bundle import Bundle
     from lla_fusion_ros.replay.output_folder import Outcome
+    from lla_fusion_ros.replay.sinks import Sink
 
 LARGEST_OFFSET = 10.0  # seconds, as for the nodes
 NAME = "replay"
@@ -34,6 +37,7 @@ lla-fusion replay drive/ --bundle models/signworld.safetensors
 lla-fusion replay drive/ --truth drive.truth.json --compare all
 lla-fusion replay drive_fused/fused --fuser pool --set idle_timeout=2  # recorded views: no network needed
 lla-fusion replay street.mcap --camera front=/cam/image_raw,/yolo/tracking
+lla-fusion replay drive/ --rerun drive.rrd  # then: rerun drive.rrd
 lla-fusion replay recordings/ --out fleet --truth recordings/ --export-hard 200 to_label/  # many bags"""
 
 
@@ -108,6 +112,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--costs", default="", metavar="FILE", help="costs of decisions: also write /decisions, and the above"
     )
     parser.add_argument("--video", action="store_true", help="also write an annotated video, video.mp4")
+    parser.add_argument(
+        "--rerun", type=Path, metavar="FILE.rrd", help="also write a recording for the viewer Rerun"
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace earlier results in --out")
     add_json_option(parser)
     add_fleet_arguments(parser)
@@ -157,14 +164,31 @@ def run(args: argparse.Namespace) -> int:
 
         choose_device(args.device)
     if many:
+        if args.rerun is not None:
+            raise InputError("--rerun is about one bag: replay that one by itself")
         return run_fleet_replay(args, bundle, options, wanted, folder)
-    with BagProgress("fusing") as progress:
-        outcome = replay_to_folder(bag, bundle, folder, options, wanted, progress.report)
+    with _rerun(args, bag) as sinks, BagProgress("fusing") as progress:
+        outcome = replay_to_folder(bag, bundle, folder, options, wanted, progress.report, sinks)
     if args.json != STDOUT:
-        _print(outcome)
+        _print(outcome, args.rerun)
     if args.json is not None:
         write_json(_as_dict(bag, bundle, outcome), args.json)
     return 130 if outcome.result.interrupted else 0
+
+
+@contextmanager
+def _rerun(args: argparse.Namespace, bag: Path) -> Iterator[list[Sink]]:
+    """The sink of `--rerun`."""
+    if args.rerun is None:
+        yield []
+        return
+    check_file("--rerun", args.rerun)
+    if args.rerun.exists() and not args.overwrite:
+        raise InputError(f"'{args.rerun}' exists already: give another place or --overwrite")
+    from lla_fusion_ros.watch.rerun_log import RerunLog
+
+    with RerunLog(args.rerun, bag.name) as log:
+        yield [log]
 
 
 def _beside(bag: Path) -> Path:
@@ -224,7 +248,7 @@ def _as_dict(bag: Path, bundle: Bundle, outcome: Outcome) -> dict[str, object]:
     }
 
 
-def _print(outcome: Outcome) -> None:
+def _print(outcome: Outcome, rerun: Path | None) -> None:
     result = outcome.result
     speed = result.recorded / result.seconds if result.seconds else 0.0
     print(
@@ -238,7 +262,7 @@ def _print(outcome: Outcome) -> None:
         from lla_fusion_ros.cli.tables import print_replay_scores
 
         print_replay_scores(outcome.scores, outcome.fuser)
-    for file in outcome.files:
+    for file in outcome.files if rerun is None else (*outcome.files, rerun):
         print(f"  {printable(_short(file))}")
 
 

@@ -7,13 +7,17 @@ import sys
 import threading
 import time
 import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lla_fusion_ros.cli.options import STDOUT, add_json_option, write_json
-from lla_fusion_ros.cli.words import printable
+from lla_fusion_ros.cli.words import check_file, printable
 from lla_fusion_ros.types.errors import InputError
 
 if TYPE_CHECKING:
+    from lla_fusion_ros.ros.rerun_feed import RerunFeed
     from lla_fusion_ros.ros.watcher import Watcher
     from lla_fusion_ros.watch.scene import Scene
 
@@ -24,8 +28,10 @@ EXAMPLE = """\
 lla-fusion watch
 lla-fusion watch --web
 lla-fusion watch --seconds 3 --json
+lla-fusion watch --rerun drive.rrd
 lla-fusion watch --web --host 0.0.0.0 --port 8700"""
 
+_VIEWER = Path("-")
 _LOCAL = "127.0.0.1"
 _STEP = 0.2  # seconds between looks at the end
 
@@ -40,6 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "this computer",
     )
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
+    parser.add_argument(
+        "--rerun",
+        nargs="?",
+        const=_VIEWER,
+        type=Path,
+        metavar="FILE.rrd",
+        help="also record for the viewer Rerun, with the cameras' images; without FILE the viewer opens",
+    )
     parser.add_argument("--seconds", type=float, help="stop after so long")
     add_json_option(parser)
 
@@ -55,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     scene = Scene()
     end = time.monotonic() + args.seconds if args.seconds else float("inf")
     try:
-        with Watcher(scene) as watcher:
+        with _feed(args.rerun, scene) as feed, Watcher(scene, feed) as watcher:
             if args.web:
                 _serve(args, scene, watcher, end)
             elif args.json == STDOUT:
@@ -70,6 +84,25 @@ def run(args: argparse.Namespace) -> int:
         pass  # how one leaves
     write_json(scene.snapshot(), args.json)  # what was seen last
     return 0
+
+
+@contextmanager
+def _feed(file: Path | None, scene: Scene) -> Iterator[RerunFeed | None]:
+    """Of `--rerun`."""
+    if file is None:
+        yield None
+        return
+    if file != _VIEWER:
+        check_file("--rerun", file)
+        if file.exists():
+            raise InputError(f"'{file}' exists already: give another place")
+    from lla_fusion_ros.ros.rerun_feed import RerunFeed
+    from lla_fusion_ros.watch.rerun_log import RerunLog
+
+    with RerunLog(None if file == _VIEWER else file, "lla-fusion watch") as log:
+        feed = RerunFeed(log, scene)
+        with suppress(KeyboardInterrupt):  # how one leaves: what was recorded stays
+            yield feed
 
 
 def _serve(args: argparse.Namespace, scene: Scene, watcher: Watcher, end: float) -> None:

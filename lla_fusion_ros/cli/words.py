@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.printable import printable as printable  # for the verbs
 
 
 class Talk:
@@ -18,11 +19,6 @@ class Talk:
 
 
 talk = Talk()  # one for the process, set by `-q` and `-v`
-
-
-def printable(text: str) -> str:
-    """Text of one line that may hold names from files: what would steer a terminal is shown as an escape."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def words(text: str) -> list[str]:

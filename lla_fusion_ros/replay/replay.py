@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar, cast
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import CameraTopics, ViewTopics, Wiring
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.replay.sinks import Sink
+from lla_fusion_ros.replay.sinks import PlacedSink, Sink
 from lla_fusion_ros.replay.sources import bag_views, make_perception
 from lla_fusion_ros.stream.frames import ViewFrame
 from lla_fusion_ros.stream.identity import Chosen
@@ -129,6 +129,9 @@ def replay(
     cameras = choose_input(wiring, options)
     how = options.stream, options.fusion, options.device, options.precision, options.wiring
     perception = make_perception(bundle, cameras, *how, options.engine, networks)
+    for sink in sinks:
+        if isinstance(sink, PlacedSink):
+            sink.begin(perception.joining.geometry, bundle.class_names)
     start = bag.summary.start + int(options.start * 1e9) if options.start else 0
     source = bag_views(bag, cameras, perception, bundle, start)
     used = "views" if isinstance(cameras[0], ViewTopics) else "scores" if bundle.for_scores else "images"

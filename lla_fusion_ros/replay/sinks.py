@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from lla_fusion_ros.bags.writer import BagWriter
 from lla_fusion_ros.bundle import Bundle
@@ -24,6 +24,7 @@ from lla_fusion_ros.stream.frame_messages import (
 )
 from lla_fusion_ros.stream.frames import FusedFrame
 from lla_fusion_ros.stream.statement_messages import Statements
+from lla_fusion_ros.tracking.geometry import Geometry
 from lla_fusion_ros.types.errors import BagError
 from lla_fusion_ros.warnings.result import P_VALUE_NAMES
 
@@ -32,6 +33,13 @@ class Sink(Protocol):
     """Takes every fused frame, in order; `time` is the recorder's time at which it was complete."""
 
     def take(self, time: int, fused: FusedFrame) -> None: ...
+
+
+@runtime_checkable
+class PlacedSink(Sink, Protocol):
+    """One that also shows where the cameras are; hears of them and of the classes at the beginning."""
+
+    def begin(self, geometry: Geometry, class_names: Sequence[str]) -> None: ...
 
 
 class BagSink:

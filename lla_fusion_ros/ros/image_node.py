@@ -236,6 +236,7 @@ class ImageNode(ManagedNode):
             "image topic": names[transport],
             "detections topic": names["detections"],
             "detections type": self._types[camera],
+            "camera_info topic": names["camera_info"],
         }
         if self._scores:
             del inputs["image topic"]

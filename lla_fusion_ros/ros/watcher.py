@@ -6,14 +6,20 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from threading import Lock, Thread
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rclpy.context import Context
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+
+try:
+    from tf2_msgs.msg import TFMessage
+except ImportError:  # cameras have no place in space then
+    TFMessage = None
 
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.detections import parse_detections
@@ -22,21 +28,26 @@ from lla_fusion_ros.ros.publishers import TYPES
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.watch.scene import Scene, camera_name
 
+if TYPE_CHECKING:
+    from lla_fusion_ros.ros.rerun_feed import RerunFeed
+
 LOOK_EVERY = 1.0  # seconds between looks for new topics
 LOOKED_AT = 5.0  # seconds after which nobody looks at a camera's picture any more
 _DEPTH = 5
+_TYPES = TYPES if TFMessage is None else {**TYPES, contract.TRANSFORMS_TYPE: TFMessage}
 
 
 class Watcher:
     """A node of its own that listens while the `with` block runs, in a thread.
 
     Topics are found by their names and types as they appear, below any namespace. All is heard as best
-    effort: no publisher waits for a watcher. Annotated images, which a node draws only for listeners, are
-    heard while somebody calls `look_at`.
+    effort: no publisher waits for a watcher. A feed hears more, for a recording. Annotated images, which a
+    node draws only for listeners, are heard while somebody calls `look_at`.
     """
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, feed: RerunFeed | None = None) -> None:
         self._scene = scene
+        self._feed = feed
         self._heard: dict[str, Any] = {}
         self._pictures: dict[str, str] = {}  # camera -> its topic
         self._looked: dict[str, float] = {}  # camera -> when
@@ -93,6 +104,8 @@ class Watcher:
             if under:
                 self._find_camera(max(under, key=len), name, kind)
         self._turn_pictures()
+        if self._feed is not None:
+            self._feed.look(sources, published, partial(self._listen, who="feed"))
 
     def _listen_to(self, source: str, published: dict[str, str]) -> None:
         scene = self._scene
@@ -146,8 +159,10 @@ class Watcher:
     def _picture(self, camera: str) -> Callable[[bytes], None]:
         return lambda raw: self._scene.take_picture(camera, bytes(raw))
 
-    def _listen(self, topic: str, kind: str, take: Callable[[bytes], None], latched: bool = False) -> None:
-        if topic in self._heard:
+    def _listen(
+        self, topic: str, kind: str, take: Callable[[bytes], None], latched: bool = False, who: str = ""
+    ) -> None:
+        if who + topic in self._heard or kind not in _TYPES:
             return
         qos = QoSProfile(depth=_DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
         if latched:
@@ -161,4 +176,4 @@ class Watcher:
             except InputError:
                 self._scene.bad_messages += 1
 
-        self._heard[topic] = self._node.create_subscription(TYPES[kind], topic, heard, qos, raw=True)
+        self._heard[who + topic] = self._node.create_subscription(_TYPES[kind], topic, heard, qos, raw=True)

@@ -95,6 +95,15 @@ class Geometry:
             self.reasons.pop(camera, None)
             return see(self._lenses[camera], pose, boxes)
 
+    def place(self, camera: str, stamp: int) -> Pose | None:
+        """A camera seen from the frame that all cameras are seen from; None where that is not known."""
+        with self._lock:
+            try:
+                self._need_lens(camera)
+                return self._transforms.lookup(self._common(), self._frames[camera], stamp)
+            except InputError:
+                return None
+
     def seen_from(self, camera: str, frame: str, stamp: int) -> Pose:
         """A frame of the world seen from a camera; InputError says why not."""
         with self._lock:

@@ -162,6 +162,11 @@ class Scene:
                 name = self._other_names.get((source, name), name)
                 self._object(source, name, now).seen[camera_name(source, camera)] = self._top(source, scores)
 
+    def object_of(self, source: str, member: str, name: str) -> str:
+        """The object that a track is a member of; else `name`."""
+        with self._lock:
+            return self._other_names.get((source, member), name)
+
     def take_warnings(self, source: str, statuses: Sequence[Status]) -> None:
         """`ood_warnings`: a level of OK ends a warning."""
         with self._lock:

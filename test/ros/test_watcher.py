@@ -12,6 +12,7 @@ from lla_fusion_ros.watch.page_server import PageServer
 from lla_fusion_ros.watch.scene import Scene
 from support.browser import browser, needs_chromium
 from support.camera import BOXES, CameraOnGraph, scene
+from support.rerun import Recording
 
 
 @needs_chromium
@@ -43,6 +44,35 @@ def test_a_browser_shows_what_a_running_node_fuses(ros_graph, ros_process, model
             server.shutdown()
     finally:
         over.set()
+
+
+def test_a_recording_for_rerun_has_what_a_running_node_sees(
+    ros_graph, ros_process, model, listener, tmp_path
+):
+    ros_process("lla_fusion_ros.ros perception", params={"model": model, "cameras": ["front"]})
+    camera, over = CameraOnGraph(listener, "front", compressed="jpeg"), Event()
+    ros_graph.wait_for_subscribers(camera.images)
+    ros_graph.wait_for_subscribers(camera.detections)
+
+    def send() -> None:
+        while not over.wait(0.1):
+            camera.send(time.time_ns(), scene(1), ("7", "\x1b[2J"), BOXES)
+
+    Thread(target=send, daemon=True).start()
+    file = tmp_path / "live.rrd"
+    try:
+        assert main(["watch", "--rerun", str(file), "--seconds", "8"]) == 0
+    finally:
+        over.set()
+    recording = Recording(file)
+    stamps = set(recording.times("/cameras/front/image")) & set(recording.times("/pmf/front\\/7"))
+    assert len(stamps) > 5  # images and what was fused of them
+    assert set(recording.times("/cameras/front/image/objects")) & stamps
+    for row in recording.column("/pmf/front\\/7", "Scalars:scalars"):
+        assert sum(row) > 0.99
+    (labels, *_) = recording.column("/cameras/front/image/objects", "Boxes2D:labels")
+    assert len(labels) == 2 and "class" in labels[0] and all(label.isprintable() for label in labels)
+    assert main(["watch", "--rerun", str(file), "--seconds", "1"]) == 1  # a recording is not overwritten
 
 
 def test_without_a_terminal_it_prints_a_line_a_second(ros_domain, capsys):

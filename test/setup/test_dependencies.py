@@ -13,7 +13,7 @@ import pytest
 
 from support.processes import REPOSITORY
 
-PYPI_NAME = {"cv2": "opencv-python-headless", "yaml": "PyYAML"}
+PYPI_NAME = {"cv2": "opencv-python-headless", "rerun": "rerun-sdk", "yaml": "PyYAML"}
 # Packages that nodes can do without, by the extra that brings them.
 LAB = {"matplotlib", "rich", "torch"}
 EXTRAS = {
@@ -23,8 +23,10 @@ EXTRAS = {
     "lab": LAB,
     "onnx": {"onnxruntime"},
     "torch": {"torch"},
+    "watch": {"rerun", "rich"},
 }
 NOT_FOR_NODES = {name for names in EXTRAS.values() for name in names}
+OPTIONAL = {"foxglove_msgs"}  # nodes publish annotations where it is installed
 NO_ROSDEP_KEY = {"safetensors"}  # package.xml says so in a comment
 # Needed by rosbags, and so there wherever it is.
 COMES_WITH_ROSBAGS = {"apsw", "backports", "compression", "lz4"}
@@ -72,12 +74,14 @@ def test_setup_py_requires_just_what_is_imported(given):
     needed = {PYPI_NAME.get(name, name) for name in imported - NOT_FOR_NODES}
     assert names_in(given["install_requires"]) == needed and imported >= NOT_FOR_NODES
     extras = {name: names_in(listed) for name, listed in given["extras_require"].items()}
-    assert extras.pop("test") >= NOT_FOR_NODES and extras == EXTRAS
+    expected = {extra: {PYPI_NAME.get(name, name) for name in names} for extra, names in EXTRAS.items()}
+    every = {name for names in expected.values() for name in names}
+    assert extras.pop("test") >= every and extras == expected
 
 
 def test_package_xml_depends_on_just_what_nodes_import():
     keys = {"cv2": "python3-opencv"}
-    needed = imported_modules() - NOT_FOR_NODES - NO_ROSDEP_KEY
+    needed = imported_modules() - NOT_FOR_NODES - NO_ROSDEP_KEY - OPTIONAL
     expected = {name if is_ros(name) else keys.get(name, f"python3-{name}") for name in needed}
     assert manifest_dependencies("depend", "exec_depend") == expected
 
