@@ -56,7 +56,11 @@ def policy(cameras: list[str], namespace: str = "/", decisions: bool = False) ->
     of_cameras = {
         "images": [topic(camera) for camera in cameras for topic in images],
         "views": [topic(camera) for camera in cameras for topic in [*views, contract.camera_info_topic]],
-        "fused": [contract.camera_fused_topic(camera) for camera in cameras],
+        "fused": [
+            topic(camera)
+            for camera in cameras
+            for topic in (contract.camera_fused_topic, contract.annotations_topic)
+        ],
         "shown": [topic(camera) for camera in cameras for topic in [*views, contract.annotated_topic]],
     }
     nodes = {

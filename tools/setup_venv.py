@@ -1,11 +1,10 @@
 """Brings the virtual environment in .venv to what the project needs, from nothing or from any half-way state.
 
 Without a sourced ROS 2: ROS 2 Jazzy from wheels, the package and its tools, and the messages of interfaces/,
-built: vision_msgs, and those of two detectors for the tests. `ROS=kilted` does the same with Kilted in
-.venv-kilted. With a sourced one (ROS_DISTRO set): an environment on top of it that uses its rclpy and
-vision_msgs; nothing is built. Each step leaves a stamp with a hash of what went
-into it, so that a second run has nothing to do and a changed input repeats just its step and those after it.
-Standard library only.
+built: vision_msgs, and those of two detectors and Foxglove for the tests. `ROS=kilted` does the same with
+Kilted in .venv-kilted. With a sourced one (ROS_DISTRO set): an environment on top of it that uses its rclpy
+and vision_msgs; nothing is built. Each step leaves a stamp with a hash of what went into it, so that a second
+run has nothing to do and a changed input repeats just its step and those after it. Standard library only.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ LOCK = ROOT / "requirements-release.txt"
 LOCKED = os.environ.get("LOCKED", "") not in ("", "0")  # install exactly the archives whose hashes are known
 INTERFACES = ROOT / "interfaces"
 MESSAGES = ("vision_msgs", "tf2_msgs")
-DETECTOR_MESSAGES = ("yolo_msgs", "tier4_perception_msgs")
+OTHER_MESSAGES = ("yolo_msgs", "tier4_perception_msgs", "foxglove_msgs")
 NEEDED_GIGABYTES = 3.0
 APT = "Debian, Ubuntu: sudo apt install"
 
@@ -123,7 +122,7 @@ def wheel_steps() -> list[Step]:
     for name in MESSAGES:
         interfaces = digest_of_folder(name, interfaces)
     detectors = interfaces
-    for name in DETECTOR_MESSAGES:
+    for name in OTHER_MESSAGES:
         detectors = digest_of_folder(name, detectors)
     return [
         ("venv", "Python environment", identity(""), lambda _: make_venv(on_ros=False)),
@@ -136,9 +135,9 @@ def wheel_steps() -> list[Step]:
         ),
         (
             "detector_msgs",
-            "messages of detectors for the tests, built from interfaces/",
+            "messages of detectors and Foxglove for the tests, built from interfaces/",
             detectors,
-            lambda progress: build_messages(DETECTOR_MESSAGES, progress),
+            lambda progress: build_messages(OTHER_MESSAGES, progress),
         ),
         (
             "check",

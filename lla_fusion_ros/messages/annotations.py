@@ -10,7 +10,7 @@ import numpy as np
 from lla_fusion_ros.messages.cdr import NANOSECONDS, CdrWriter
 
 _LINE_LOOP = 2
-_THICKNESS, _LETTERS = 2.0, 14.0  # pixels
+THICKNESS, LETTERS = 2.0, 14.0  # pixels
 
 
 class Annotation(NamedTuple):
@@ -20,6 +20,19 @@ class Annotation(NamedTuple):
     text: str
     colour: tuple[float, float, float]
 
+    @property
+    def corners(self) -> list[tuple[float, float]]:
+        """From the upper left one on, clockwise."""
+        cx, cy, width, height = self.box
+        left, right, top, bottom = cx - width / 2, cx + width / 2, cy - height / 2, cy + height / 2
+        return [(left, top), (right, top), (right, bottom), (left, bottom)]
+
+    @property
+    def background(self) -> tuple[float, float, float]:
+        """Of the words."""
+        red, green, blue = self.colour
+        return 0.4 * red, 0.4 * green, 0.4 * blue
+
 
 def write_annotations(stamp: int, annotations: Sequence[Annotation]) -> bytes:
     """Of the image with that stamp."""
@@ -27,22 +40,19 @@ def write_annotations(stamp: int, annotations: Sequence[Annotation]) -> bytes:
     writer.u32(0)  # circles
     writer.u32(len(annotations))
     for each in annotations:
-        cx, cy, width, height = each.box
-        left, right, top, bottom = cx - width / 2, cx + width / 2, cy - height / 2, cy + height / 2
         _stamp(writer, stamp)
         writer.u8(_LINE_LOOP)
         writer.u32(4)
-        _doubles(writer, left, top, right, top, right, bottom, left, bottom)
+        _doubles(writer, *(number for corner in each.corners for number in corner))
         _doubles(writer, *each.colour, 1.0)
         writer.u32(0)  # colours of single points
-        _doubles(writer, *each.colour, 0.0, _THICKNESS)  # filled with nothing
+        _doubles(writer, *each.colour, 0.0, THICKNESS)  # filled with nothing
     writer.u32(len(annotations))
     for each in annotations:
-        cx, cy, width, height = each.box
         _stamp(writer, stamp)
-        _doubles(writer, cx - width / 2, cy - height / 2)
+        _doubles(writer, *each.corners[0])
         writer.string(each.text)
-        _doubles(writer, _LETTERS, 1.0, 1.0, 1.0, 1.0, *(part * 0.4 for part in each.colour), 0.8)
+        _doubles(writer, LETTERS, 1.0, 1.0, 1.0, 1.0, *each.background, 0.8)
     return writer.message()
 
 

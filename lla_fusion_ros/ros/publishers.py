@@ -15,9 +15,11 @@ from vision_msgs.msg import Detection2DArray, LabelInfo, VisionInfo
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.reliance.decisions import read_costs
+from lla_fusion_ros.ros.annotations import ImageAnnotations, image_annotations
 from lla_fusion_ros.ros.node_settings import NodeSettings, StatementSettings
 from lla_fusion_ros.stream.frame_messages import (
     Outgoing,
+    annotations_of,
     camera_fused_message,
     cleared_message,
     fused_messages,
@@ -40,6 +42,7 @@ TYPES = {
     contract.VISION_INFO: VisionInfo,
     contract.DIAGNOSTICS: DiagnosticArray,
     contract.CAMERA_INFO: CameraInfo,
+    **({} if ImageAnnotations is None else {contract.ANNOTATIONS: ImageAnnotations}),
 }
 
 
@@ -67,6 +70,10 @@ class Outputs:
     def publish(self, message: Outgoing) -> None:
         self._publishers[message.topic].publish(message.data)
 
+    def publish_object(self, topic: str, message: Any) -> None:
+        """One whose bytes are not ready."""
+        self._publishers[topic].publish(message)
+
     def wanted(self, topic: str) -> bool:
         """Whether anybody listens."""
         return bool(self._publishers[topic].get_subscription_count())
@@ -89,6 +96,8 @@ class FusedOutput:
         node.outputs.advertise(contract.OOD_WARNINGS, contract.DIAGNOSTICS)
         for camera in node.parameters.cameras:
             node.outputs.advertise(contract.camera_fused_topic(camera), contract.DETECTIONS)
+            if ImageAnnotations is not None:
+                node.outputs.advertise(contract.annotations_topic(camera), contract.ANNOTATIONS)
         self._default, self._reliance = bundle.meta.default_fuser, bundle.reliance()
         costs = node.parameters.of(StatementSettings).costs
         self._costs = read_costs(costs, bundle.class_names) if costs else None
@@ -110,6 +119,7 @@ class FusedOutput:
             self._node.outputs.publish(message)
         if self._node.outputs.wanted(contract.camera_fused_topic(fused.camera)):
             self._node.outputs.publish(camera_fused_message(fused, listing))
+        self._annotate(fused)
         self._state(fused, listing.class_names is not None)
         if fused.result.jumped and not self._node.reporting.crowded:  # which has been said, and explains it
             self._node.get_logger().warning(
@@ -119,6 +129,12 @@ class FusedOutput:
             )
         for note in fused.result.notes:
             self._node.reporting.warn_once(note, note)
+
+    def _annotate(self, fused: FusedFrame) -> None:
+        topic, outputs = contract.annotations_topic(fused.camera), self._node.outputs
+        if ImageAnnotations is not None and outputs.wanted(topic):
+            drawn = annotations_of(fused, self.class_names)
+            outputs.publish_object(topic, image_annotations(fused.header.stamp, drawn))
 
     def _tell_labels(self, scores: ScoreReader) -> None:
         """Labels again, where messages have named a class that was not met before."""

@@ -104,8 +104,8 @@ def annotated_message(fused: FusedFrame, class_names: Sequence[str]) -> Outgoing
     return _annotated(frame, result.ids, frame.bbox[result.kept], result.pmf, class_names, warnings)
 
 
-def annotations_message(fused: FusedFrame, class_names: Sequence[str]) -> Outgoing:
-    """`<camera>/annotations`: what `annotated` shows, for Foxglove to draw onto the camera's own image."""
+def annotations_of(fused: FusedFrame, class_names: Sequence[str]) -> list[Annotation]:
+    """What `annotated` shows, for Foxglove to draw onto the camera's own image."""
     frame, result = fused.frame, fused.result
     drawn = []
     for row, verdict in enumerate(result.verdicts):
@@ -114,8 +114,13 @@ def annotations_message(fused: FusedFrame, class_names: Sequence[str]) -> Outgoi
         told += [reason.replace("_", " ") for reason in verdict.reasons]
         blue, green, red = (part / 255 for part in colour_of(verdict.probability, bool(verdict.reasons)))
         drawn.append(Annotation((x, y, width, height), ", ".join(told), (red, green, blue)))
-    data = write_annotations(frame.header.stamp, drawn)
-    return Outgoing(contract.annotations_topic(frame.camera), contract.ANNOTATIONS, data)
+    return drawn
+
+
+def annotations_message(fused: FusedFrame, class_names: Sequence[str]) -> Outgoing:
+    """`<camera>/annotations`, as a bag has them."""
+    data = write_annotations(fused.frame.header.stamp, annotations_of(fused, class_names))
+    return Outgoing(contract.annotations_topic(fused.camera), contract.ANNOTATIONS, data)
 
 
 def annotated_views_message(frame: ViewFrame, class_names: Sequence[str]) -> Outgoing:

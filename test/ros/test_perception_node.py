@@ -344,6 +344,38 @@ def test_annotated_images_and_views_are_made_only_while_somebody_listens(ros_gra
     assert embeddings[0].encoding == "32FC1" and embeddings[0].height == len(IDS)
 
 
+def test_foxglove_gets_boxes_and_words_of_the_installed_type_while_it_listens(ros_graph, make_node, listener):
+    messages = pytest.importorskip("foxglove_msgs.msg", reason="foxglove_msgs is not installed")
+    node = make_node()
+    node.start()
+    camera = CameraOnGraph(listener, "left")
+    received = connect(ros_graph, listener, camera)
+    assert not node.outputs.wanted("left/annotations")
+    drawn = ros_graph.collect(listener, messages.ImageAnnotations, "/left/annotations", 10)
+    ros_graph.wait_for_publishers(listener, "/left/annotations")
+    step = 0
+    while not drawn:  # until the node has discovered this subscription
+        step += 1
+        camera.send(START + step * TENTH, scene(0), IDS, BOXES)
+        ros_graph.spin_until(lambda count=step: len(received) == count, what="the fused frame")
+    first = drawn[0]
+    (frame,) = [each for each in received if stamp_of(each) == stamp_at(first.points[0].timestamp)]
+    assert len(first.points) == len(first.texts) == len(IDS) and not first.circles
+    for box, text, detection, name, (cx, cy, width, height) in zip(
+        first.points, first.texts, frame.detections, IDS, BOXES, strict=True
+    ):
+        corners = [(point.x, point.y) for point in box.points]
+        assert box.type == messages.PointsAnnotation.LINE_LOOP
+        assert min(corners) == (cx - width / 2, cy - height / 2) == (text.position.x, text.position.y)
+        assert max(corners) == (cx + width / 2, cy + height / 2)
+        assert text.text.startswith(f"{name}: class {detection.results[0].hypothesis.class_id} ")
+        assert box.outline_color.a == 1.0 and text.font_size > 0
+
+
+def stamp_at(time) -> int:
+    return time.sec * SECOND + time.nanosec
+
+
 def test_the_lifecycle_can_be_managed_from_outside(ros_graph, make_node, listener):
     make_node(autostart=False)
     camera = CameraOnGraph(listener, "left")
