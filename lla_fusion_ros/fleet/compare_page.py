@@ -98,7 +98,7 @@ def _card(row: dict[str, Any]) -> str:
     if row["reasons_a"] != row["reasons_b"]:
         before, after = (badges(row[f"reasons_{side}"]) or "no warning" for side in ("a", "b"))
         warned = f"<br>{before} → {after}"
-    image = picture(Path(row["picture"] or ""))
+    image = picture(Path(row["picture"] or ""), row["object"])
     return (
         f"<figure class='object'>{image}<figcaption>{shown}{warned} {truth_badge(row, row['class_b'])}<br>"
         f"{escape(row['bag'])} · {escape(row['object'])}<br>{row['views']} views</figcaption></figure>"

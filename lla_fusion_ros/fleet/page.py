@@ -47,13 +47,13 @@ def hours(value: float) -> str:
     return f"{value:.1f} h" if value >= 1 else f"{value * 60:.1f} min"
 
 
-def picture(path: Path) -> str:
+def picture(path: Path, of: str) -> str:
     """An image that needs no other file; empty where there is none."""
     try:
         data = base64.b64encode(path.read_bytes()).decode()
     except OSError:
         return "<div class='nopicture'></div>"
-    return f"<img alt='' src='data:image/jpeg;base64,{data}'>"
+    return f"<img alt='crop of {escape(of, quote=True)}' src='data:image/jpeg;base64,{data}'>"
 
 
 def badges(reasons: Sequence[str]) -> str:
@@ -103,7 +103,7 @@ def _bars(title: str, about: str, counts: Mapping[str, int], classes: Sequence[s
     if not counts:
         return ""
     most = max(counts.values())
-    colour = {name: svg.class_colour(index) for index, name in enumerate(classes)}
+    colour = {name: svg.COLOURS[index % len(svg.COLOURS)] for index, name in enumerate(classes)}
     rows = "".join(
         f"<span>{escape(name)}</span><i><b style='width:{100 * count / most:.1f}%;"
         f"background:{colour.get(name, 'var(--accent)')}'></b></i><span>{count:,}</span>"
@@ -137,7 +137,7 @@ def _odd(fleet: Path, objects: Sequence[Mapping[str, Any]]) -> str:
         name = f"{escape(row['bag'])} · {escape(row['object'])}"
         if (fleet / report).exists():
             name = f"<a href='{escape(report.as_posix(), quote=True)}'>{name}</a>"
-        image = picture(fleet / folder / PICTURES / (row["picture"] or ""))
+        image = picture(fleet / folder / PICTURES / (row["picture"] or ""), row["object"])
         when = datetime.fromtimestamp(row["first"] / 1e9, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
         cards.append(
             f"<figure class='object'>{image}<figcaption>"

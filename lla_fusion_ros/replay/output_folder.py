@@ -24,7 +24,8 @@ from lla_fusion_ros.replay.sources import with_names
 from lla_fusion_ros.replay.video import VideoSink
 from lla_fusion_ros.report.page import ReportInput, write_report
 from lla_fusion_ros.report.scoring import ReplayScores, ScoreSink
-from lla_fusion_ros.report.tracks import TimelineSink, TrackTable
+from lla_fusion_ros.report.track_table import TrackTable
+from lla_fusion_ros.report.tracks import TimelineSink
 from lla_fusion_ros.report.truth import read_truth
 from lla_fusion_ros.stream.statement_messages import Statements
 from lla_fusion_ros.types.errors import BagError, InputError, LlaFusionError
@@ -106,9 +107,10 @@ class OutputFolder:
         self._before: Path | None = None  # where earlier results wait until they are replaced
         self.fuser = options.fusion.fuser or bundle.meta.default_fuser
         self.truth = None if wanted.truth is None else read_truth(wanted.truth)
-        self.timelines = TimelineSink(self.truth)
         # whatever is wrong with fusers, truth or costs is said before anything is written
-        self._statements = self._stated()
+        stated = self._stated()
+        self._statements = stated if wanted.coverage or wanted.costs else None
+        self.timelines = TimelineSink(self.truth, stated if stated.reliance is not None else None)
         bundle.fuser(self.fuser, options.fusion.window)
         self._scorer = (
             None
@@ -181,11 +183,9 @@ class OutputFolder:
         if wanted.tracks:
             self.sinks.append(self._tracks)
 
-    def _stated(self) -> Statements | None:
-        """What a planner may rely on, where that is wanted; sets and bounds are calibrated for one fuser."""
+    def _stated(self) -> Statements:
+        """What a planner may rely on; sets and bounds are calibrated for one fuser."""
         wanted, bundle = self._wanted, self._bundle
-        if not (wanted.coverage or wanted.costs):
-            return None
         costs = read_costs(wanted.costs, bundle.class_names) if wanted.costs else None
         reliance = bundle.reliance() if self.fuser == bundle.meta.default_fuser else None
         coverage = wanted.coverage or USUAL_COVERAGE
@@ -242,13 +242,13 @@ class OutputFolder:
         if len(cameras) > 30:  # longer names do not fit the tile
             cameras = f"{len(result.cameras)} cameras"
         facts = {
-            "tracks": f"{tracks}",
-            "tracks warned of": f"{warned}",
-            f"views of {cameras}": f"{result.views}",
+            "objects": f"{tracks:,}",
+            "objects warned of": f"{warned}",
+            f"views of {cameras}": f"{result.views:,}",
             "recorded": f"{result.recorded:.1f} s",
         }
         if result.used == "images" and result.seconds > 0 and result.recorded > 0:
-            facts["faster than real time"] = f"{result.recorded / result.seconds:.1f}×"
+            facts["of the speed of real time"] = f"{result.recorded / result.seconds:.1f}×"
         return ReportInput(
             title=self._wanted.title or f"Fused classes of {self._source.name}",
             subtitle=f"fused by {self.fuser} from {result.used} · model {bundle_line(self._bundle)} · "

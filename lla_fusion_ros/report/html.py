@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from html import escape
 from importlib import resources
@@ -79,12 +80,22 @@ def plain(value: object) -> str:
     return str(value)
 
 
+def percent(p: float) -> str:
+    """A probability; only what is certain is 100%."""
+    return ">99%" if 0.995 <= p < 1 else f"{p:.0%}"
+
+
 def words(reason: str) -> str:
     return reason.replace("_", " ")
 
 
 def asset(name: str) -> str:
     return resources.files("lla_fusion_ros.report").joinpath(name).read_text(encoding="utf8")
+
+
+def json_text(value: object) -> str:
+    """JSON that may stand inside a script element."""
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def write_page(page: str, path: Path) -> None:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
-from lla_fusion_ros.report import html, svg, track_chart
-from lla_fusion_ros.report.score_charts import anchor, overview_svg, reliability_svg
-from lla_fusion_ros.report.scoring import SINGLE_FRAME, ReplayScores
-from lla_fusion_ros.report.tracks import Point, Timeline, TimelineSink
+from scipy.stats import binom
 
-MOST_CARDS = 60
-UNSURE = 0.6  # probability of the class shown last
-MANY_CHANGES = 3
+from lla_fusion_ros.report import html
+from lla_fusion_ros.report.cards import MOST_OPEN, Cards
+from lla_fusion_ros.report.score_charts import overview, reliability_svg
+from lla_fusion_ros.report.scoring import SINGLE_FRAME, ReplayScores
+from lla_fusion_ros.report.tracks import Timeline, TimelineSink
+
+CHANCE = 0.02  # below it too few sets hold the truth
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,32 +45,33 @@ def write_report(report: ReportInput, path: Path) -> None:
 
 
 def report_html(report: ReportInput) -> str:
-    tracks = sorted(report.timelines.tracks.values(), key=lambda track: track.interest, reverse=True)
-    tracks = [track for track in tracks if track.points]
-    cards = sorted(tracks[:MOST_CARDS], key=lambda track: (track.points[0].stamp, track.id))
+    tracks = [track for track in report.timelines.tracks.values() if track.points]
+    tracks.sort(key=lambda track: (min(point.stamp for point in track.points), track.id))
     first, last = report.timelines.first or 0, report.timelines.last
     body = [
         html.heading(report.title, report.subtitle),
-        _tiles(report),
+        html.tiles(_tiles(report, tracks)),
         html.notes(report.notes),
         _scores(report) if report.scores is not None else "",
     ]
-    if cards:
+    if tracks:
+        cards = Cards(report, tracks)
+        many = " many" if len(tracks) > MOST_OPEN else ""
+        body.append(f"<h2>All objects</h2><div class='card scroll{many}' tabindex='0'>")
+        body += [overview(tracks, first, last, cards.colours), "</div>"]
+        body += [_how_to_read(report), _tools(tracks), *cards.html()]
+    if report.timelines.forgotten:
         body.append(
-            "<h2>All tracks</h2><div class='card scroll'>" + overview_svg(cards, first, last) + "</div>"
+            f"<p class='soft'>{report.timelines.forgotten} further objects, without warnings, are not "
+            "shown.</p>"
         )
-        body.append(_how_to_read(report))
-        body.append(_tools(cards))
-        body += [_card(track, first, report) for track in cards]
-    left_out = len(tracks) - len(cards) + report.timelines.forgotten
-    if left_out:
-        body.append(f"<p class='soft'>{left_out} further tracks, without warnings, are not shown.</p>")
     body.append(html.folded("Settings", report.settings) + html.folded("Model file", report.bundle))
-    names = f"<script type='application/json' id='class-names'>{_json(list(report.class_names))}</script>"
+    names = html.json_text(list(report.class_names))
+    names = f"<script type='application/json' id='class-names'>{names}</script>"
     return html.document(report.title, body, f"{names}<script>{html.asset('script.js')}</script>")
 
 
-def _tiles(report: ReportInput) -> str:
+def _tiles(report: ReportInput, tracks: Sequence[Timeline]) -> list[tuple[str, str, str]]:
     tiles = []
     if report.scores is not None:
         single, fused = report.scores.of(SINGLE_FRAME), report.scores.of(report.fuser)
@@ -92,13 +93,30 @@ def _tiles(report: ReportInput) -> str:
             tiles.append(("", f"{warnings.changes_seen} of {warnings.changes}", "class changes seen"))
         if warnings.cannot_tell:
             tiles.append(("", f"{warnings.cannot_tell}", "tracks of which nobody can tell"))
-    tiles += [("", value, label) for label, value in report.facts.items()]
-    return html.tiles(tiles)
+        tiles += _sets_that_hold(report, tracks)
+    return [*tiles, *(("", value, label) for label, value in report.facts.items())]
 
 
 def _against_single(gain: float) -> tuple[str, str]:
     """How a number that fusion should raise looks, and what is said where it did the contrary."""
-    return ("bad", ": worse") if gain < 0 else ("good", "")
+    return ("bad", ": worse") if gain < 0 else ("good", "") if gain > 0 else ("", "")
+
+
+def _sets_that_hold(report: ReportInput, tracks: Sequence[Timeline]) -> list[tuple[str, str, str]]:
+    """How many objects' last sets hold their true class; bad where chance does not explain so few."""
+    statements = report.timelines.statements
+    held = []
+    for track in tracks:
+        last = max(track.points, key=lambda point: point.stamp)
+        span = report.timelines.truth and report.timelines.truth.class_at(track.track_id, last.stamp)
+        if span and span.class_name in report.class_names and last.choices < len(report.class_names):
+            truth = list(report.class_names).index(str(span.class_name))
+            held.append(truth in last.pmf.argsort()[::-1][: last.choices])
+    if not held or statements is None:
+        return []
+    few = binom.cdf(sum(held), len(held), statements.coverage) < CHANCE
+    label = f"sets hold the true class, promised {statements.coverage:.0%}"
+    return [("bad" if few else "", f"{sum(held)} of {len(held)}", label)]
 
 
 def _scores(report: ReportInput) -> str:
@@ -126,8 +144,8 @@ def _scores(report: ReportInput) -> str:
     return (
         "<h2>Scores against the truth</h2><div class='card'><div class='scroll'><table><tr><th>fuser</th>"
         "<th>accuracy</th><th>NLL</th><th>ECE</th><th>AUROC</th><th>last accuracy</th></tr>"
-        f"{''.join(rows)}</table></div><p class='about'>Over {report.scores.fusers[0].views} views of known "
-        f"objects; AUROC of the entropy for telling unknown objects from known ones.{model} "
+        f"{''.join(rows)}</table></div><p class='about'>Over {report.scores.fusers[0].views:,} views of "
+        f"known objects; AUROC of the entropy for telling unknown objects from known ones.{model} "
         "Last accuracy: of each track its last shown class. ▾: worse than single frames.</p>"
         f"<div class='figures'>{figures}</div></div>"
     )
@@ -144,100 +162,25 @@ def _how_to_read(report: ReportInput) -> str:
     truth = (
         " The thin bar below is the truth, hatched for an unknown object." if report.timelines.truth else ""
     )
+    bound = ", and dashed the bound of its error" if report.timelines.statements else ""
     return (
-        "<h2>Track by track</h2><p class='about'>Narrow bars on top: what each single frame said, by camera; "
-        "colour is the class, strength the probability. Below: the fused distribution over all cameras "
-        "and frames so far, and its entropy; dashed: the shown class changes. "
-        "Bars above and below: a warning, hatched for "
+        "<h2>Object by object</h2><p class='about'>On top what each single frame said, by camera: "
+        "colour is the class, strength the probability; framed pictures contradict the fused class. "
+        f"Below: the fused distribution over all cameras and frames so far, and its entropy{bound}; "
+        "dashed upright lines: the shown class changes. Bars above and below: a warning, hatched for "
         f"“cannot tell”.{truth} Move over a chart, or focus it and use the arrow keys, to read it.</p>"
     )
 
 
-def _tools(cards: Sequence[Timeline]) -> str:
-    reasons = sorted({reason for track in cards for reason in track.reasons})
+def _tools(tracks: Sequence[Timeline]) -> str:
+    reasons = sorted({reason for track in tracks for reason in track.reasons})
     options = "".join(
         f"<option value='{escape(reason)}'>{escape(html.words(reason))}</option>" for reason in reasons
     )
     return (
-        "<div class='tools'><input id='find' type='search' placeholder='track or class' aria-label='find'>"
-        "<select id='only' aria-label='which tracks'><option value=''>all tracks</option>"
+        "<div class='tools'><input id='find' type='search' placeholder='object or class' aria-label='find'>"
+        "<select id='only' aria-label='which objects'><option value=''>all objects</option>"
         f"<option value='look'>needs a look</option>{options}</select>"
+        "<button id='fold' type='button'>open all</button>"
         "<span id='count' class='soft' role='status'></span></div>"
     )
-
-
-def _card(track: Timeline, first: int, report: ReportInput) -> str:
-    points = sorted(track.points, key=lambda point: point.stamp)
-    last = points[-1]
-    top = int(last.pmf.argmax())
-    names = report.class_names
-    badges = "".join(
-        f"<span class='badge {'' if reason in ('camera_disagreement', 'cannot_tell') else 'error'}'>"
-        f"{escape(html.words(reason))}</span>"
-        for reason in track.reasons
-    )
-    if track.changes:
-        badges += f"<span class='badge right'>class change {track.changes}×</span>"
-    words = [track.id, names[top]]
-    if report.timelines.truth is not None:
-        badges += _truth_badge(track, last.stamp, names[top], report, words)
-    shown = track_chart.main_classes(track)
-    legend = "".join(
-        f"<span><i style='background:{svg.class_colour(index)}'></i>{escape(names[index])}</span>"
-        for index in shown
-    )
-    summary = (
-        f"{track.views} views · shown class changed {track.flips}× (single frames {track.single_flips}×)"
-        f"{f' · warned for {track.warned_views} views' if track.warned_views else ''}"
-    )
-    if len(track.members) > 1:
-        since = (max(track.members.values()) - first) / 1e9
-        summary += f" · one object: tracks {', '.join(track.members)}, all joined at {since:.1f} s"
-        words += list(track.members)
-    kinds = [
-        *track.reasons,
-        *(["look"] if _needs_a_look(track, last, "class='badge wrong'" in badges) else []),
-    ]
-    return (
-        f"<section class='card track' id='{anchor(track)}' data-kind='{escape(' '.join(kinds))}' "
-        f"data-words='{escape(' '.join(words).lower(), quote=True)}'>"
-        f"<header><h3>{escape(track.id)}</h3>{badges}"
-        f"<span class='now'>{escape(names[top])} <b>{last.pmf[top]:.0%}</b></span></header>"
-        f"<div class='scroll'>{track_chart.track_svg(track, first, report.timelines.truth, names)}</div>"
-        f"<div class='legend'>{legend}</div><div class='read'>{escape(summary)}</div>"
-        f"<script type='application/json'>{_json(_readings(points, first))}</script></section>"
-    )
-
-
-def _needs_a_look(track: Timeline, last: Point, wrong: bool) -> bool:
-    """Warned of, wrong, unsure in the end, or of a class that changed again and again."""
-    return bool(track.reasons) or wrong or float(last.pmf.max()) < UNSURE or track.flips > MANY_CHANGES
-
-
-def _truth_badge(track: Timeline, stamp: int, shown: str, report: ReportInput, words: list[str]) -> str:
-    truth = report.timelines.truth
-    span = truth.class_at(track.track_id, stamp) if truth is not None else None
-    if span is None:
-        return ""
-    name = span.class_name if span.class_name in report.class_names else None
-    words.append(span.class_name or "unknown object")
-    if name is None:
-        return "<span class='badge'>truth: unknown object</span>"
-    css = "right" if name == shown else "wrong"
-    return f"<span class='badge {css}'>truth: {escape(name)}</span>"
-
-
-def _readings(points: Sequence, first: int) -> list[list[object]]:
-    rows: list[list[object]] = []
-    for point in points:
-        top = int(point.pmf.argmax())
-        why = ", ".join(html.words(reason) for reason in point.reasons)
-        single = point.camera, point.single, round(point.single_p, 3)
-        fused = top, round(float(point.pmf[top]), 3), round(point.entropy, 3)
-        rows.append([round((point.stamp - first) / 1e9, 3), *single, *fused, why])
-    return rows
-
-
-def _json(value: object) -> str:
-    """JSON that may stand inside a script element."""
-    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 import numpy as np
 
 from lla_fusion_ros.report import svg
+from lla_fusion_ros.report.track_chart import OTHER
 from lla_fusion_ros.report.tracks import Point, Timeline
 from lla_fusion_ros.types.metrics import Reliability
 
@@ -42,13 +43,17 @@ def reliability_svg(table: Reliability, title: str, ece: float) -> str:
     width = _PAD + _SIDE + 16
     return (
         f'<figure class="reliability"><svg viewBox="0 0 {width:g} {_SIDE + _TOP + 32:g}" role="img" '
-        f'aria-label="reliability of {escape(title)}">{"".join(parts)}</svg>'
+        f'aria-label="reliability of {escape(title)}: how often right against how sure, ECE {ece:.3f}">'
+        f"{''.join(parts)}</svg>"
         f"<figcaption><b>{escape(title)}</b> ECE {ece:.3f}</figcaption></figure>"
     )
 
 
-def overview_svg(tracks: Sequence[Timeline], first: int, last: int) -> str:
-    """All tracks as bars over the recording, in the colour of the fused class; warned parts are marked."""
+def overview(tracks: Sequence[Timeline], first: int, last: int, colours: Mapping[int, int]) -> str:
+    """All objects as bars over the recording, in the colour of the fused class; warned parts are marked.
+
+    Of many the page shows some, and scrolls; the seconds stay in sight.
+    """
     width = 760.0
     names = [_fitting(track.id) for track in tracks]
     left = max([62.0, *(svg.text_width(name) + 10 for name in names)])
@@ -57,29 +62,31 @@ def overview_svg(tracks: Sequence[Timeline], first: int, last: int) -> str:
     parts = []
     for row, (track, name) in enumerate(zip(tracks, names, strict=True)):
         y = row * ROW
-        body = [
-            f"<title>{escape(track.id)}</title>",
-            svg.text(left - 6, y + ROW - 3, name, "axis", "end"),
-        ]
         points = sorted(track.points, key=lambda point: point.stamp)
         starts = [(point.stamp - first) / 1e9 for point in points]
+        told = f"{track.id}: {starts[0]:.1f} to {starts[-1]:.1f} s{', warned of' if track.reasons else ''}"
+        body = [
+            f"<title>{escape(told)}</title>",
+            svg.text(left - 6, y + ROW - 3, name, "axis", "end"),
+        ]
         usual = _usual_gap(points)
         for (begin, end, top), bad in _runs(points, starts, usual):
-            fill = f'fill="{svg.class_colour(top)}"'
+            fill = f'fill="{svg.COLOURS[colours[top]] if top in colours else OTHER}"'
             x, length = left + begin * scale, (end - begin) * scale
             body.append(svg.rect(x, y + 2, length, ROW - 5, fill))
             if bad:
                 body.append(svg.rect(x, y + ROW - 3, length, 2.5, 'class="alarm"'))
         parts.append(f'<a href="#{anchor(track)}">{"".join(body)}</a>')
     height = len(tracks) * ROW
-    grid = []
+    grid, seconds = [], []
     for tick in svg.nice_ticks(0, span):
         place = svg.number(left + tick * scale)
         grid.append(f'<line class="grid" x1="{place}" x2="{place}" y1="0" y2="{height:g}"/>')
-        grid.append(svg.text(left + tick * scale, height + 13, f"{tick:g} s", "axis", "middle"))
+        seconds.append(svg.text(left + tick * scale, 12, f"{tick:g} s", "axis", "middle"))
     return (
-        f'<svg class="overview" viewBox="0 0 {width:g} {height + 18:g}" role="img" '
-        f'aria-label="all tracks over time">{"".join(grid + parts)}</svg>'
+        f'<div class="overview"><svg class="seconds" viewBox="0 0 {width:g} 16" aria-hidden="true">'
+        f'{"".join(seconds)}</svg><svg viewBox="0 0 {width:g} {height:g}" role="group" '
+        f'aria-label="all objects over time, a link each">{"".join(grid + parts)}</svg></div>'
     )
 
 
@@ -108,7 +115,7 @@ def _runs(points: Sequence, starts: list[float], usual: float) -> list[tuple[tup
     """Stretches of the same shown class and the same state of warning."""
     runs: list[tuple[tuple[float, float, int], bool]] = []
     for point, start in zip(points, starts, strict=True):
-        top, bad = int(point.pmf.argmax()), point.level > 0
+        top, bad = point.top, point.level > 0
         if runs:
             (begin, end, before), was = runs[-1]
             if start - end < 3 * usual:

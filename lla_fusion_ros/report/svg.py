@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from html import escape
 from unicodedata import east_asian_width
 
 import numpy as np
 
-_GOLDEN_ANGLE = 137.508
+# Apart also for the colour-blind (after Okabe and Ito), none of them grey; words on them are INK.
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800")
+INK = ("#fff", "#000", "#000", "#000", "#000", "#000", "#000")
 
 
 def number(value: float) -> str:
@@ -20,23 +23,38 @@ def points(xs: Iterable[float], ys: Iterable[float]) -> str:
     return " ".join(f"{number(x)},{number(y)}" for x, y in zip(xs, ys, strict=True))
 
 
-def area(xs: np.ndarray, low: np.ndarray, high: np.ndarray) -> str:
-    """The path between two curves over the same x."""
-    there = points(xs, high).replace(" ", "L")
-    back = points(xs[::-1], low[::-1]).replace(" ", "L")
-    return f"M{there}L{back}Z"
+def steps(xs: np.ndarray, ys: np.ndarray, end: float) -> str:
+    """The path on which each y holds until the next comes; only where it changes is written."""
+    path = f"M{number(xs[0])},{number(ys[0])}"
+    before = number(ys[0])
+    for x, y in zip(xs[1:], map(number, ys[1:]), strict=True):
+        if y != before:
+            path += f"H{number(x)}V{y}"
+            before = y
+    return f"{path}H{number(end)}"
 
 
-def steps(xs: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each value holds until the next comes: the corners of that curve.   values [points, ...]"""
-    return np.repeat(xs, 2)[1:], np.repeat(values, 2, axis=0)[:-1]
+def class_colours(together: Iterable[Sequence[int]]) -> dict[int, int]:
+    """For each class one of COLOURS, the same everywhere; classes that are shown together differ.
 
-
-def class_colour(index: int) -> str:
-    """A colour of its own for each class, readable on light and dark ground."""
-    hue = (18 + index * _GOLDEN_ANGLE) % 360
-    lightness = (54, 46, 62)[index % 3]
-    return f"hsl({hue:.0f} 62% {lightness}%)"
+    Args:
+        together: classes that share a chart, the most important first.
+    """
+    charts = [list(chart) for chart in together]
+    weight = Counter(index for chart in charts for index in chart)
+    beside: dict[int, Counter[int]] = {index: Counter() for index in weight}
+    for chart in charts:
+        for index in chart:
+            beside[index].update(other for other in chart if other != index)
+    colours: dict[int, int] = {}
+    for index in sorted(weight, key=lambda each: (-weight[each], each)):
+        taken: Counter[int] = Counter()
+        for other, often in beside[index].items():
+            if other in colours:
+                taken[colours[other]] += often
+        used = Counter(colours.values())
+        colours[index] = min(range(len(COLOURS)), key=lambda colour: (taken[colour], used[colour], colour))
+    return colours
 
 
 def text(x: float, y: float, words: str, css: str = "", anchor: str = "start") -> str:

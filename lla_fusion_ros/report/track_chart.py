@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -16,9 +16,10 @@ from lla_fusion_ros.report.truth import Truth
 WIDTH, RIGHT = 760.0, 16.0
 LEAST_LEFT = 62.0
 STRIP, STRIP_GAP = 15.0, 3.0
-AREA, ENTROPY, GAP = 108.0, 46.0, 14.0
+AREA, DOUBT, GAP = 108.0, 46.0, 14.0
 PICTURE = 40.0
 SHOWN_CLASSES = 6
+LETTER_HIGH = 15.0  # of a band that has room for its class's name
 OTHER = "var(--other)"
 
 
@@ -44,48 +45,193 @@ def main_classes(timeline: Timeline) -> list[int]:
     return [int(index) for index in order[:SHOWN_CLASSES] if mass[index] + single[index] > 0.02]
 
 
-def track_svg(timeline: Timeline, first: int, truth: Truth | None, names: Sequence[str]) -> str:
-    """The whole chart; x is seconds since the recording began."""
-    seconds = np.array([(point.stamp - first) / 1e9 for point in timeline.points])
-    order = np.argsort(seconds, kind="stable")
-    points = [timeline.points[index] for index in order]
-    seconds = seconds[order]
-    pad = max(0.04 * (seconds[-1] - seconds[0]), 0.15)
-    cameras = sorted({point.camera for point in points})
-    labels = _short_names(cameras)
-    left = max([LEAST_LEFT, *(svg.text_width(label) + 10 for label in labels)])
-    axis = Axis(seconds[0] - pad / 2, seconds[-1] + pad, min(left, WIDTH / 2))
-    shown = main_classes(timeline)
-    parts: list[str] = []
-    y = 0.0
-    for camera, label in zip(cameras, labels, strict=True):
-        pictures = [each for each in timeline.thumbnails if each.camera == camera]
-        if pictures:
-            y += 4 if y else 0
-            parts.append(_pictures(pictures, first, axis, y))
-            y += PICTURE + 3
-        parts.append(svg.text(axis.left - 6, y + STRIP - 4, label, "axis", "end"))
-        parts.append(_strip(points, seconds, camera, axis, y, names, shown))
-        y += STRIP + STRIP_GAP
-    y += 6
-    top = y
-    parts.append(_areas(points, seconds, axis, y, shown, names))
-    if truth is not None:
-        parts.append(_truth_bar(timeline.track_id, truth, points, seconds, axis, y + AREA + 3, names))
-    y += AREA + GAP
-    parts.append(_entropy(points, seconds, axis, y))
-    y += ENTROPY
-    parts.append(_changes(points, seconds, axis, top, top + AREA))
-    parts.append(_warning_bands(points, seconds, axis, top, y))
-    parts.append(_time_axis(axis, y))
-    height = y + 18
-    return (
-        f'<svg viewBox="0 0 {svg.number(WIDTH)} {svg.number(height)}" role="img" '
-        f'aria-label="track {escape(timeline.id)} over time" data-top="{svg.number(top)}" '
-        f'data-bottom="{svg.number(y)}" data-left="{svg.number(axis.left)}" data-right="{WIDTH - RIGHT:g}" '
-        f'data-start="{axis.start:.3f}" data-stop="{axis.stop:.3f}">'
-        f"{''.join(parts)}<line class='cursor' y1='{svg.number(top)}' y2='{svg.number(y)}'/></svg>"
-    )
+@dataclass(frozen=True)
+class TrackChart:
+    """What the chart of one track is drawn from; x is seconds since the recording began.
+
+    Attributes:
+        points: in the order of time.
+        shown: classes that have a colour; the others share one.
+        colours: number of the colour of each class.
+    """
+
+    timeline: Timeline
+    points: Sequence[Point]
+    pictures: Sequence[Thumbnail]
+    first: int
+    names: Sequence[str]
+    shown: Sequence[int]
+    colours: Mapping[int, int]
+
+    def svg(self, truth: Truth | None, about: str) -> str:
+        """The whole chart; `about` tells the same in words."""
+        points, first = self.points, self.first
+        seconds = np.array([(point.stamp - first) / 1e9 for point in points])
+        pad = max(0.04 * (seconds[-1] - seconds[0]), 0.15)
+        cameras = sorted({point.camera for point in points})
+        labels = _short_names(cameras)
+        left = max([LEAST_LEFT, *(svg.text_width(label) + 10 for label in labels)])
+        axis = Axis(seconds[0] - pad / 2, seconds[-1] + pad, min(left, WIDTH / 2))
+        xs = np.atleast_1d(axis.x(seconds))
+        parts: list[str] = []
+        y = 0.0
+        for camera, label in zip(cameras, labels, strict=True):
+            pictures = [each for each in self.pictures if each.camera == camera]
+            if pictures:
+                y += 4 if y else 0
+                parts.append(self._pictures(pictures, axis, y))
+                y += PICTURE + 3
+            parts.append(svg.text(axis.left - 6, y + STRIP - 4, label, "axis", "end"))
+            parts.append(self._strip(xs, camera, y))
+            y += STRIP + STRIP_GAP
+        y += 6
+        top = y
+        parts.append(self._areas(xs, axis, y))
+        if truth is not None:
+            parts.append(self._truth_bar(truth, seconds, axis, y + AREA + 3))
+        y += AREA + GAP
+        parts.append(self._doubt(xs, axis, y))
+        y += DOUBT
+        parts.append(self._changes(xs, top, top + AREA))
+        parts.append(_warning_bands(points, seconds, axis, top, y))
+        parts.append(_time_axis(axis, y))
+        size = f"0 0 {svg.number(WIDTH)} {svg.number(y + 18)}"
+        return (
+            f'<svg viewBox="{size}" role="img" aria-label="{escape(about)}" tabindex="0" '
+            f'data-left="{svg.number(axis.left)}" data-right="{WIDTH - RIGHT:g}" '
+            f'data-start="{axis.start:.3f}" data-stop="{axis.stop:.3f}">'
+            f"{''.join(parts)}<line class='cursor' y1='{svg.number(top)}' y2='{svg.number(y)}'/></svg>"
+        )
+
+    def _pictures(self, pictures: Sequence[Thumbnail], axis: Axis, y: float) -> str:
+        """One camera's thumbnails where they were taken; where they would overlap, one that contradicts the
+        fused class comes before others. Those have a frame."""
+        parts = []
+        taken: list[float] = []
+        for each in sorted(pictures, key=lambda each: (not each.against, each.stamp)):
+            moment = (each.stamp - self.first) / 1e9
+            x = min(max(float(axis.x(moment)) - PICTURE / 2, axis.left), WIDTH - RIGHT - PICTURE)
+            if any(abs(x - other) < PICTURE + 3 for other in taken):
+                continue
+            taken.append(x)
+            data = base64.b64encode(each.jpeg).decode()
+            place = f'x="{svg.number(x)}" y="{svg.number(y)}" width="{PICTURE:g}" height="{PICTURE:g}"'
+            said = f"{each.camera}, {moment:.1f} s: {self.names[each.single]}"
+            said += ", against the fused class" if each.against else ""
+            parts.append(
+                f'<image {place} href="data:image/jpeg;base64,{data}"><title>{escape(said)}</title></image>'
+                + (f'<rect {place} class="against"/>' if each.against else "")
+            )
+        return "".join(parts)
+
+    def _colour(self, index: int) -> str:
+        return svg.COLOURS[self.colours[index]] if index in self.shown else OTHER
+
+    def _strip(self, xs: np.ndarray, camera: str, y: float) -> str:
+        """One bar per single frame: its colour is the class, its strength the probability."""
+        own = [index for index, point in enumerate(self.points) if point.camera == camera]
+        gaps = np.diff(xs[own])
+        usual = float(np.median(gaps)) if len(gaps) else 6.0
+        bars: dict[str, str] = {}  # by their look
+        for place, index in enumerate(own):
+            point = self.points[index]
+            width = max(min(gaps[place] if place < len(gaps) else usual, usual * 1.6) - 0.4, 0.5)
+            strength = round(4 * (0.25 + 0.75 * point.single_p)) / 4
+            look = f'fill="{self._colour(point.single)}" fill-opacity="{strength:g}"'
+            bar = f"M{svg.number(xs[index])},{y:g}h{svg.number(width)}v{STRIP:g}h-{svg.number(width)}z"
+            bars[look] = bars.get(look, "") + bar
+        return "".join(f'<path d="{path}" {look}/>' for look, path in bars.items())
+
+    def _areas(self, xs: np.ndarray, axis: Axis, y: float) -> str:
+        """The fused distribution, stacked; the most probable class at the bottom, with its name."""
+        end, base = WIDTH - RIGHT, y + AREA
+        pmf = np.array([point.pmf for point in self.points], float)[:, list(self.shown)]
+        heights = np.clip(np.cumsum(pmf, axis=1), 0, 1)
+        parts = [svg.rect(axis.left, y, end - axis.left, AREA, 'class="plot"')]
+        parts.append(svg.rect(float(xs[0]), y, end - float(xs[0]), AREA, f'fill="{OTHER}"'))
+        # from the uppermost on: each covers what is below its own curve, the next one a part of that
+        for column in reversed(range(len(self.shown))):
+            curve = svg.steps(xs, base - AREA * heights[:, column], end)
+            start = svg.number(float(xs[0]))
+            parts.append(f'<path d="{curve}V{base:g}H{start}Z" fill="{self._colour(self.shown[column])}"/>')
+        below = np.concatenate([np.zeros((len(pmf), 1)), heights[:, :-1]], axis=1)
+        for column, index in enumerate(self.shown):
+            parts.append(self._label(index, xs, end, base, below[:, column], heights[:, column]))
+        for share, label in ((0.5, ".5"), (1.0, "1")):
+            parts.append(svg.text(axis.left - 6, y + AREA * (1 - share) + 4, label, "axis", "end"))
+        parts.append(svg.text(axis.left - 22, y + AREA / 2 + 4, "fused", "axis", "end"))
+        return "".join(parts)
+
+    def _label(
+        self, index: int, xs: np.ndarray, end: float, base: float, low: np.ndarray, high: np.ndarray
+    ) -> str:
+        """The name of a class where its band is broad enough for it over the longest time."""
+        broad = (high - low) * AREA >= LETTER_HIGH
+        width = svg.text_width(self.names[index]) + 8
+        best = (0.0, 0.0, 0.0)  # length, x, height
+        for start in np.flatnonzero(broad & ~np.append(False, broad[:-1])):
+            stop = start + int(np.argmin(np.append(broad[start:], False)))
+            bottom, top = low[start:stop].max(), high[start:stop].min()
+            length = (xs[stop] if stop < len(xs) else end) - xs[start]
+            if length > best[0] and (top - bottom) * AREA >= LETTER_HIGH:
+                best = float(length), float(xs[start]), base - AREA * (top + bottom) / 2
+        if best[0] < width:
+            return ""
+        place = f'x="{svg.number(best[1] + best[0] / 2)}" y="{svg.number(best[2] + 4)}"'
+        ink = svg.INK[self.colours[index]]
+        name = escape(self.names[index])
+        return (
+            f'<text {place} class="name" fill="{ink}" text-anchor="middle" aria-hidden="true">{name}</text>'
+        )
+
+    def _truth_bar(self, truth: Truth, seconds: np.ndarray, axis: Axis, y: float) -> str:
+        """A thin bar in the colour of what the object really is; hatched for what no network knows."""
+        spans: list[tuple[float, float, str]] = []
+        for index, point in enumerate(self.points):
+            span = truth.class_at(self.timeline.track_id, point.stamp)
+            if span is None:
+                continue
+            known = span.class_name in self.names
+            number = list(self.names).index(str(span.class_name)) if known else -1
+            colour = svg.COLOURS[self.colours[number]] if known else "url(#outside)"
+            stop = float(seconds[index + 1]) if index + 1 < len(seconds) else axis.stop
+            if spans and spans[-1][2] == colour:
+                spans[-1] = spans[-1][0], stop, colour
+            else:
+                spans.append((float(seconds[index]), stop, colour))
+        bars = (
+            svg.rect(
+                float(axis.x(begin)), y, float(axis.x(end)) - float(axis.x(begin)), 5, f'fill="{colour}"'
+            )
+            for begin, end, colour in spans
+        )
+        return "".join(bars) + svg.text(axis.left - 6, y + 7, "truth", "axis", "end")
+
+    def _doubt(self, xs: np.ndarray, axis: Axis, y: float) -> str:
+        """Entropy, and the bound of the error where one is promised."""
+        end = WIDTH - RIGHT
+        parts = [
+            svg.rect(axis.left, y, end - axis.left, DOUBT, 'class="plot"'),
+            svg.text(axis.left - 6, y + DOUBT / 2 + 4, "entropy", "axis", "end"),
+        ]
+        entropy = np.clip([point.entropy for point in self.points], 0, 1)
+        bounds = np.array([point.bound for point in self.points])
+        if (bounds < 1).any():
+            curve = svg.steps(xs, y + DOUBT * (1 - bounds), end)
+            parts.append(f'<path class="bound" d="{curve}"><title>error at most</title></path>')
+        curve = svg.steps(xs, y + DOUBT * (1 - entropy), end)
+        parts.append(f'<path class="entropy" d="{curve}"><title>entropy</title></path>')
+        return "".join(parts)
+
+    def _changes(self, xs: np.ndarray, top: float, bottom: float) -> str:
+        """A dashed line wherever the shown class becomes another."""
+        tops = [point.top for point in self.points]
+        return "".join(
+            f'<path class="change" d="M{svg.number(xs[i])},{svg.number(top)}V{svg.number(bottom)}">'
+            f"<title>{escape(self.names[tops[i - 1]])} → {escape(self.names[tops[i]])}</title></path>"
+            for i in range(1, len(tops))
+            if tops[i] != tops[i - 1]
+        )
 
 
 def _short_names(cameras: Sequence[str]) -> list[str]:
@@ -94,128 +240,9 @@ def _short_names(cameras: Sequence[str]) -> list[str]:
     return short if len(set(short)) == len(short) else list(cameras)
 
 
-def _pictures(pictures: Sequence[Thumbnail], first: int, axis: Axis, y: float) -> str:
-    """One camera's thumbnails where they were taken; those that would overlap are left out."""
-    parts = []
-    free = -np.inf
-    for thumbnail in sorted(pictures, key=lambda each: each.stamp):
-        x = float(axis.x((thumbnail.stamp - first) / 1e9)) - PICTURE / 2
-        x = min(max(x, axis.left), WIDTH - RIGHT - PICTURE)
-        if x < free:
-            continue
-        free = x + PICTURE + 3
-        data = base64.b64encode(thumbnail.jpeg).decode()
-        parts.append(
-            f'<image x="{svg.number(x)}" y="{svg.number(y)}" width="{PICTURE:g}" height="{PICTURE:g}" '
-            f'href="data:image/jpeg;base64,{data}"><title>{escape(thumbnail.camera)}</title></image>'
-        )
-    return "".join(parts)
-
-
-def _colour(index: int, shown: Sequence[int]) -> str:
-    return svg.class_colour(index) if index in shown else OTHER
-
-
-def _strip(
-    points: list[Point],
-    seconds: np.ndarray,
-    camera: str,
-    axis: Axis,
-    y: float,
-    names: Sequence[str],
-    shown: Sequence[int],
+def _warning_bands(
+    points: Sequence[Point], seconds: np.ndarray, axis: Axis, top: float, bottom: float
 ) -> str:
-    """One bar per single frame: its colour is the class, its strength the probability."""
-    own = [index for index, point in enumerate(points) if point.camera == camera]
-    xs = np.atleast_1d(axis.x(seconds[own]))
-    gaps = np.diff(xs)
-    usual = float(np.median(gaps)) if len(gaps) else 6.0
-    parts = []
-    for place, index in enumerate(own):
-        point = points[index]
-        width = min(gaps[place] if place < len(gaps) else usual, usual * 1.6)
-        fill = f'fill="{_colour(point.single, shown)}" fill-opacity="{0.25 + 0.75 * point.single_p:.2f}"'
-        parts.append(svg.rect(xs[place], y, width - 0.4, STRIP, fill))
-    return "".join(parts)
-
-
-def _areas(
-    points: list[Point], seconds: np.ndarray, axis: Axis, y: float, shown: list[int], names: Sequence[str]
-) -> str:
-    """The fused distribution, stacked; the most probable class at the bottom."""
-    pmf = np.array([point.pmf for point in points], float)
-    rest = np.clip(1.0 - pmf[:, shown].sum(axis=1), 0, 1)
-    layers = [*((svg.class_colour(index), pmf[:, index]) for index in shown), (OTHER, rest)]
-    xs, _ = svg.steps(np.append(seconds, axis.stop - 1e-6), np.zeros(len(seconds) + 1))
-    xs = np.asarray(axis.x(xs))
-    low = np.zeros(len(xs))
-    parts = [svg.rect(axis.left, y, WIDTH - axis.left - RIGHT, AREA, 'class="plot"')]
-    for colour, values in layers:
-        held = np.repeat(values, 2)
-        high = low + np.append(held, held[-1])[: len(xs)]
-        parts.append(
-            f'<path d="{svg.area(xs, y + AREA * (1 - low), y + AREA * (1 - high))}" '
-            f'fill="{colour}" fill-opacity=".82"/>'
-        )
-        low = high
-    for share, label in ((0.5, ".5"), (1.0, "1")):
-        parts.append(svg.text(axis.left - 6, y + AREA * (1 - share) + 4, label, "axis", "end"))
-    parts.append(svg.text(axis.left - 22, y + AREA / 2 + 4, "fused", "axis", "end"))
-    return "".join(parts)
-
-
-def _truth_bar(
-    track: str,
-    truth: Truth,
-    points: list[Point],
-    seconds: np.ndarray,
-    axis: Axis,
-    y: float,
-    names: Sequence[str],
-) -> str:
-    """A thin bar in the colour of what the object really is; hatched for what no network knows."""
-    spans: list[tuple[float, float, str]] = []
-    for index, point in enumerate(points):
-        span = truth.class_at(track, point.stamp)
-        if span is None:
-            continue
-        known = span.class_name in names
-        colour = svg.class_colour(list(names).index(str(span.class_name))) if known else "url(#outside)"
-        stop = float(seconds[index + 1]) if index + 1 < len(seconds) else axis.stop
-        if spans and spans[-1][2] == colour:
-            spans[-1] = spans[-1][0], stop, colour
-        else:
-            spans.append((float(seconds[index]), stop, colour))
-    bars = (
-        svg.rect(float(axis.x(start)), y, float(axis.x(stop)) - float(axis.x(start)), 5, f'fill="{colour}"')
-        for start, stop, colour in spans
-    )
-    return "".join(bars) + svg.text(axis.left - 6, y + 7, "truth", "axis", "end")
-
-
-def _entropy(points: list[Point], seconds: np.ndarray, axis: Axis, y: float) -> str:
-    values = np.array([point.entropy for point in points])
-    xs, ys = svg.steps(np.append(seconds, axis.stop), np.append(values, values[-1]))
-    line = svg.points(np.atleast_1d(axis.x(xs)), y + ENTROPY * (1 - np.clip(ys, 0, 1)))
-    return (
-        svg.rect(axis.left, y, WIDTH - axis.left - RIGHT, ENTROPY, 'class="plot"')
-        + f'<polyline class="entropy" points="{line}"/>'
-        + svg.text(axis.left - 6, y + ENTROPY / 2 + 4, "entropy", "axis", "end")
-    )
-
-
-def _changes(points: list[Point], seconds: np.ndarray, axis: Axis, top: float, bottom: float) -> str:
-    """A dashed line wherever the shown class becomes another."""
-    tops = [int(point.pmf.argmax()) for point in points]
-    places = [float(axis.x(seconds[i])) for i in range(1, len(tops)) if tops[i] != tops[i - 1]]
-    return "".join(
-        f'<line class="change" x1="{svg.number(x)}" x2="{svg.number(x)}" y1="{svg.number(top)}" '
-        f'y2="{svg.number(bottom)}"><title>the shown class changes</title></line>'
-        for x in places
-    )
-
-
-def _warning_bands(points: list[Point], seconds: np.ndarray, axis: Axis, top: float, bottom: float) -> str:
     """Where the track is warned of: bars above the fused distribution and below the entropy, which keep
     their colours; "cannot tell" is hatched."""
     parts = []
@@ -226,11 +253,7 @@ def _warning_bands(points: list[Point], seconds: np.ndarray, axis: Axis, top: fl
         if begin is not None and now != before:
             x = float(axis.x(begin))
             width = max(float(axis.x(moment)) - x, 2.0)
-            fill = (
-                'class="band solid tell" fill="url(#unsure)"'
-                if before == "tell"
-                else f'class="band solid {before}"'
-            )
+            fill = 'class="band tell" fill="url(#unsure)"' if before == "tell" else f'class="band {before}"'
             parts.append(svg.rect(x, top - 6, width, 5, fill))
             parts.append(svg.rect(x, bottom - 3, width, 3, fill))
             begin = None

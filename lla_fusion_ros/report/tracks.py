@@ -1,11 +1,9 @@
-"""What is kept of a run, track by track: for the report, bounded however long the run is; for programs, a
-short record of every track and warning."""
+"""What is kept of a run, track by track, for the report; bounded however long the run is."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 import cv2
 import numpy as np
@@ -14,11 +12,13 @@ from lla_fusion_ros.images.crops import Pixels, cut_crops
 from lla_fusion_ros.report.truth import Truth
 from lla_fusion_ros.stream.frame_messages import view_pmf
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
+from lla_fusion_ros.stream.statement_messages import Statements
 from lla_fusion_ros.warnings.result import IDENTITY_SWITCH, REASONS
 
+Item = TypeVar("Item")
 MOST_POINTS = 480  # per track; beyond that every second one of each camera goes
 MOST_THUMBNAILS = 10  # per track and camera
-MOST_TRACKS = 400
+MOST_TRACKS = 600
 THUMBNAIL = 56  # pixels
 _MARGIN = 0.12
 
@@ -35,13 +35,33 @@ class Point:
     entropy: float  # normalised, 0 to 1
     level: int
     reasons: tuple[str, ...]
+    bound: float  # of the error; 1 where nothing is promised
+    choices: int  # classes in the set, the surest ones; all where nothing is promised
+
+    @property
+    def top(self) -> int:
+        return int(self.pmf.argmax())
+
+    @property
+    def p(self) -> float:
+        """Of the class that is shown."""
+        return float(self.pmf[self.top])
+
+    @property
+    def against(self) -> bool:
+        """Whether this view by itself says another class than all together."""
+        return self.single != self.top
 
 
 @dataclass(slots=True)
 class Thumbnail:
+    """What a camera saw; `against` where that contradicts the fused class."""
+
     stamp: int
     camera: str
     jpeg: bytes
+    single: int
+    against: bool
 
 
 @dataclass(slots=True)
@@ -56,6 +76,7 @@ class Timeline:
         warned_views: how many views it was warned for.
         changes: how often its class changed, where it is one that does.
         members: tracks that are this object, and since when; empty where it is one track.
+        member_views: how often each of the tracks was seen.
     """
 
     id: str
@@ -74,6 +95,7 @@ class Timeline:
     last_single: int = -1
     changes: int = 0
     members: dict[str, int] = field(default_factory=dict)
+    member_views: dict[str, int] = field(default_factory=dict)
 
     def absorb(self, other: Timeline) -> None:
         """Take in what another track showed before it turned out to be the same object."""
@@ -84,9 +106,18 @@ class Timeline:
         self.single_flips += other.single_flips
         self.warned_views += other.warned_views
         self.changes += other.changes
-        for own, theirs in ((self.seen, other.seen), (self.reasons, other.reasons)):
+        for own, theirs in (
+            (self.seen, other.seen),
+            (self.reasons, other.reasons),
+            (self.member_views, other.member_views),
+        ):
             for key, count in theirs.items():
                 own[key] = own.get(key, 0) + count
+
+    def misses_contradiction(self, point: Point) -> bool:
+        """Whether this view contradicts the fused class, and few pictures of its camera do."""
+        kept = sum(each.against for each in self.thumbnails if each.camera == point.camera)
+        return point.against and kept < MOST_THUMBNAILS // 3
 
     @property
     def interest(self) -> tuple[bool, int, int]:
@@ -95,10 +126,15 @@ class Timeline:
 
 
 class TimelineSink:
-    """Takes every fused frame and keeps the story of each track."""
+    """Takes every fused frame and keeps the story of each track.
 
-    def __init__(self, truth: Truth | None = None) -> None:
+    Args:
+        statements: says what may be relied on; None: nothing is promised.
+    """
+
+    def __init__(self, truth: Truth | None = None, statements: Statements | None = None) -> None:
         self.truth = truth
+        self.statements = statements
         self.tracks: dict[str, Timeline] = {}
         self.forgotten = 0  # tracks left out for want of room
         self.views = 0
@@ -115,7 +151,11 @@ class TimelineSink:
         self.views += len(result.kept)
         singles = view_pmf(frame)[result.kept]
         warned = reasons_of(fused)
-        wanted: list[tuple[Timeline, int]] = []
+        rows, classes = result.pmf.shape
+        bounds, choices = np.ones(rows), np.full(rows, classes)
+        if self.statements is not None:
+            bounds, choices = self.statements.bounds(fused), self.statements.sets(fused).sum(axis=1)
+        wanted: list[tuple[Timeline, Point, int]] = []
         for row, track in enumerate(result.ids):
             timeline = self._timeline(track, frame.track_ids[result.kept[row]])
             for member in result.members[row]:
@@ -135,11 +175,15 @@ class TimelineSink:
                 entropy,
                 max(int(result.verdicts.level[row]), bool(reasons)),
                 reasons,
+                float(bounds[row]),
+                int(choices[row]),
             )
+            member = frame.ids[result.kept[row]]
+            timeline.member_views[member] = timeline.member_views.get(member, 0) + 1
             _extend(timeline, point)
             stride = timeline.thumbnail_stride.setdefault(frame.camera, 1)
-            if frame.pixels is not None and (timeline.seen[frame.camera] - 1) % stride == 0:
-                wanted.append((timeline, result.kept[row]))
+            if (timeline.seen[frame.camera] - 1) % stride == 0 or timeline.misses_contradiction(point):
+                wanted.append((timeline, point, result.kept[row]))
         if wanted and frame.pixels is not None:
             self._picture(frame, frame.pixels, wanted)
 
@@ -152,22 +196,23 @@ class TimelineSink:
             self.tracks[name] = Timeline(name, track)
         return self.tracks[name]
 
-    def _picture(self, frame: ViewFrame, pixels: Pixels, wanted: list[tuple[Timeline, int]]) -> None:
-        boxes = frame.bbox[[row for _, row in wanted]][:, [0, 1, 3, 4]]
+    def _picture(self, frame: ViewFrame, pixels: Pixels, wanted: list[tuple[Timeline, Point, int]]) -> None:
+        boxes = frame.bbox[[row for *_, row in wanted]][:, [0, 1, 3, 4]]
         crops = cut_crops(pixels, boxes, THUMBNAIL, _MARGIN)
-        for (timeline, _), crop in zip(wanted, crops, strict=True):
+        for (timeline, point, _), crop in zip(wanted, crops, strict=True):
             bgr = np.ascontiguousarray(crop[..., ::-1])
             jpeg = cv2.imencode(".jpg", bgr, [cv2.IMWRITE_JPEG_QUALITY, 78])[1].tobytes()
-            timeline.thumbnails.append(Thumbnail(frame.header.stamp, frame.camera, jpeg))
+            picture = Thumbnail(point.stamp, frame.camera, jpeg, point.single, point.against)
+            timeline.thumbnails.append(picture)
             own = [each for each in timeline.thumbnails if each.camera == frame.camera]
             if len(own) > MOST_THUMBNAILS:
                 others = [each for each in timeline.thumbnails if each.camera != frame.camera]
-                timeline.thumbnails = others + own[::2]
+                timeline.thumbnails = others + thinned_pictures(own, MOST_THUMBNAILS // 2)
                 timeline.thumbnail_stride[frame.camera] *= 2
 
 
 def _extend(timeline: Timeline, point: Point) -> None:
-    top = int(point.pmf.argmax())
+    top = point.top
     if timeline.views:
         timeline.flips += top != timeline.last_top
         timeline.single_flips += point.single != timeline.last_single
@@ -184,6 +229,33 @@ def _extend(timeline: Timeline, point: Point) -> None:
     if len(timeline.points) > MOST_POINTS:
         timeline.points = _every_second(timeline.points)
         timeline.stride *= 2
+
+
+def thinned_pictures(pictures: list[Thumbnail], most: int) -> list[Thumbnail]:
+    """Of one camera; up to half of those kept contradict the fused class, where there are such."""
+    against = _evenly([each for each in pictures if each.against], max(most // 2, 1))
+    others = _evenly([each for each in pictures if not each.against], most - len(against))
+    return sorted([*against, *others], key=lambda each: each.stamp)
+
+
+def thinned_points(points: list[Point], most: int) -> list[Point]:
+    """Evenly, and those at which the shown class or the warnings change."""
+    if len(points) <= most:
+        return points
+    kept = {id(point) for point in _evenly(points, most)}
+    states = [(point.top, point.level, point.reasons) for point in points]
+    changes = [points[at] for at in range(1, len(points)) if states[at] != states[at - 1]]
+    kept |= {id(point) for point in _evenly(changes, most)}
+    return [point for point in points if id(point) in kept]
+
+
+def _evenly(items: list[Item], most: int) -> list[Item]:
+    """At most so many, the first and the last among them."""
+    if len(items) <= most:
+        return items
+    return [
+        items[index] for index in sorted({round(at) for at in np.linspace(0, len(items) - 1, max(most, 1))})
+    ]
 
 
 def _every_second(points: list[Point]) -> list[Point]:
@@ -208,79 +280,3 @@ def reasons_of(fused: FusedFrame) -> list[tuple[str, ...]]:
             reasons += (IDENTITY_SWITCH,)
         rows.append(reasons)
     return rows
-
-
-@dataclass(slots=True)
-class _Track:
-    id: str
-    first: int
-    last: int = 0
-    views: dict[str, int] = field(default_factory=dict)  # by camera
-    top: int = 0
-    probability: float = 0.0
-    entropy: float = 0.0
-    warned_views: int = 0
-    warnings: list[dict[str, Any]] = field(default_factory=list)
-    standing: dict[str, dict[str, Any]] = field(default_factory=dict)  # by reason
-
-
-class TrackTable:
-    """A sink with one short record per track."""
-
-    def __init__(self, class_names: Sequence[str]) -> None:
-        self._names = class_names
-        self._tracks: dict[str, _Track] = {}
-
-    def take(self, time: int, fused: FusedFrame) -> None:
-        camera, stamp = fused.frame.camera, fused.frame.header.stamp
-        for row, (name, reasons) in enumerate(zip(fused.result.ids, reasons_of(fused), strict=True)):
-            track = self._tracks.setdefault(name, _Track(name, stamp))
-            track.last = stamp
-            track.views[camera] = track.views.get(camera, 0) + 1
-            pmf = fused.result.pmf[row]
-            track.top = int(pmf.argmax())
-            track.probability = float(pmf[track.top])
-            track.entropy = float(fused.result.verdicts.entropy[row])
-            track.warned_views += bool(reasons)
-            _follow(track, reasons, camera, stamp)
-
-    def tracks(self) -> list[dict[str, Any]]:
-        """Ready for JSON, in order of appearance; class, probability and entropy (nats) as last shown."""
-        return [
-            {
-                "id": track.id,
-                "views": track.views,
-                "first": track.first / 1e9,
-                "last": track.last / 1e9,
-                "class": self._names[track.top],
-                "probability": track.probability,
-                "entropy": track.entropy,
-                "warned_views": track.warned_views,
-                "reasons": sorted({warning["reason"] for warning in track.warnings}),
-            }
-            for track in self._tracks.values()
-        ]
-
-    def warnings(self) -> list[dict[str, Any]]:
-        """Every warning from its first view to its last, in time order."""
-        every = [warning for track in self._tracks.values() for warning in track.warnings]
-        return sorted(every, key=lambda warning: warning["first"])
-
-
-def _follow(track: _Track, reasons: Sequence[str], camera: str, stamp: int) -> None:
-    """A warning goes on while every view of the track has it."""
-    for gone in set(track.standing) - set(reasons):
-        del track.standing[gone]
-    for reason in reasons:
-        if reason not in track.standing:
-            warning = {
-                "track": track.id,
-                "reason": reason,
-                "camera": camera,
-                "first": stamp / 1e9,
-                "views": 0,
-            }
-            track.standing[reason] = warning
-            track.warnings.append(warning)
-        track.standing[reason]["last"] = stamp / 1e9
-        track.standing[reason]["views"] += 1

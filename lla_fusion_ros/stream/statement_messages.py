@@ -48,7 +48,7 @@ class Statements:
     def class_sets(self, fused: FusedFrame) -> Outgoing:
         """The classes of each object's set, surest first; all classes of what is unknown or unreadable."""
         result, names = fused.result, self.class_names if self.named else None
-        counts = self._sets(fused).sum(axis=1)
+        counts = self.sets(fused).sum(axis=1)
         bbox = fused.frame.bbox[result.kept]
         listing = Listing(class_names=names, numbers=counts, rest=False)
         data = write_detections(fused.frame.header, result.ids, bbox, result.pmf, listing)
@@ -68,7 +68,7 @@ class Statements:
 
     def track_status(self, fused: FusedFrame) -> Outgoing:
         """Everything that is known of every object of the frame."""
-        sets, bounds, strange = self._sets(fused), self._bounds(fused), _strange(fused)
+        sets, bounds, strange = self.sets(fused), self.bounds(fused), _strange(fused)
         statuses = []
         for row, (name, verdict) in enumerate(zip(fused.result.ids, fused.result.verdicts, strict=True)):
             answer = (
@@ -95,14 +95,15 @@ class Statements:
         data = write_diagnostics(fused.frame.header, statuses)
         return Outgoing(contract.TRACK_STATUS, contract.DIAGNOSTICS, data)
 
-    def _sets(self, fused: FusedFrame) -> np.ndarray:
+    def sets(self, fused: FusedFrame) -> np.ndarray:
         """Nothing is promised of an object that is warned of as strange.  [objects, classes] bool"""
         pmf, views = fused.result.pmf, fused.result.verdicts.views.sum(axis=1)
         if self.reliance is None:
             return np.ones(pmf.shape, bool)
         return self.reliance.sets(pmf, views, self.coverage) | _strange(fused)[:, None]
 
-    def _bounds(self, fused: FusedFrame) -> np.ndarray:
+    def bounds(self, fused: FusedFrame) -> np.ndarray:
+        """Of the error; 1 where nothing is promised.  [objects]"""
         if self.reliance is None:
             return np.ones(len(fused.result.pmf))
         return np.where(_strange(fused), 1.0, self.reliance.upper_bounds(fused.result.pmf))

@@ -17,6 +17,7 @@ from fleet.conftest import BAGS, SETTINGS, command, copy_of, words
 
 from lla_fusion_ros.cli.main import main
 from lla_fusion_ros.fleet.folder import read_records
+from support.browser import browser, needs_chromium
 from support.processes import child_environment
 from support.waiting import wait_for
 
@@ -74,6 +75,21 @@ def test_the_summary_adds_up_and_a_second_run_does_nothing(undisturbed, model, r
     again = command(model, recordings, undisturbed, "--cluster", cluster.address)
     assert again.returncode == 0 and f"0 bags fused, {BAGS} were there before" in again.stdout
     assert {path: path.stat().st_mtime_ns for path in undisturbed.glob("bags/**/*")} == before
+
+
+@needs_chromium
+def test_the_page_reads_well_in_a_browser_light_dark_and_on_a_phone(undisturbed, tmp_path):
+    with browser(tmp_path / "profile") as page:
+        for dark, phone in ((False, False), (True, False), (False, True)):
+            page.look(dark, phone)
+            page.open((undisturbed / "summary.html").as_uri())
+            page.wait(
+                f"document.images.length === {3 * BAGS} && [...document.images].every(i => i.naturalWidth)"
+            )
+            assert page.run("document.documentElement.scrollWidth <= innerWidth")
+            assert page.run("[...document.images].every(image => image.alt)")
+            assert page.pale_texts() == []
+        assert page.console == []
 
 
 def test_a_worker_that_is_killed_costs_nothing_but_time(undisturbed, model, recordings, cluster, tmp_path):

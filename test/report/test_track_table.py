@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lla_fusion_ros.report.tracks import TrackTable
+from lla_fusion_ros.report.track_table import TrackTable
 from support.fused_frames import frame
 
 NAMES = ("stop", "yield", "bend")

@@ -24,6 +24,9 @@ _FLAGS = (  # noqa: SIM905
 ).split()
 
 
+_PALE = Path(__file__).with_name("pale_texts.js").read_text()
+
+
 class Browser:
     """Speaks the DevTools protocol over two pipes.
 
@@ -61,6 +64,10 @@ class Browser:
         found = self._call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
+
+    def pale_texts(self) -> list[str]:
+        """What cannot be read by all: contrast and words."""
+        return self.run(_PALE)
 
     def wait(self, script: str, seconds: float = 60.0) -> Any:
         """Its value, once it is true."""
