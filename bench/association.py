@@ -34,7 +34,7 @@ from lla_fusion_ros.signworld.geometry import lens_of, mount_of
 from lla_fusion_ros.signworld.scene import place_row
 from lla_fusion_ros.tracking.association import Association
 from lla_fusion_ros.tracking.lens import Lens
-from lla_fusion_ros.tracking.pairs import Sights, see
+from lla_fusion_ros.tracking.pairs import see
 from lla_fusion_ros.tracking.tracker import Tracker
 from lla_fusion_ros.tracking.transforms import Pose
 
@@ -295,7 +295,7 @@ def fused_nll(model: str, seeds: range, seconds: float) -> None:
 
 def _see(
     lenses: dict[str, Lens], mounts: dict[str, Pose], name: str, stamp: int, boxes: np.ndarray
-) -> Sights:
+) -> np.ndarray:
     return see(lenses[name], mounts[name], boxes)
 
 

@@ -11,24 +11,22 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
-from lla_fusion_ros.tracking.pairs import MEASURES, Sights, evidence, log_ratio
+from lla_fusion_ros.tracking.assignment import assigned
+from lla_fusion_ros.tracking.pair_scores import PairScores
+from lla_fusion_ros.tracking.pairs import RAY, SIZE_OF, between
 
 SECOND = 1_000_000_000
 TICK, LAG = SECOND // 10, SECOND // 5
 BRACKET = 3 * SECOND // 10  # between two boxes of a track that are interpolated
 NEAR = 3 * SECOND // 100  # ... and between two boxes where one is missing
 GONE = SECOND // 2  # without a box; its joins stay, and others may take its place
-HALF_LIFE = 2.5  # seconds; so that a wrong join is undone soon
-JOIN, STAY = 5.0, -2.0  # ln of the likelihood ratio to join two tracks, and to leave them joined
 TOGETHER = 2 * SECOND // 5  # that both were seen, before they may be joined
-MARGIN = 3.6  # by which every other way to assign the tracks must be worse
-CLASS_SHARE, CLASS_MOST = 0.5, 2.0  # what the classes may say, tempered: misread signs are not excluded
 MOST_TRACKS = 300
 MOST_MEMBERS = 12
 
@@ -47,7 +45,7 @@ class _Frame:
     stamp: int
     slots: np.ndarray
     boxes: np.ndarray  # cx, cy, w, h
-    sights: Sights | None = None  # as soon as it is known where the camera was
+    sights: np.ndarray | None = None  # as soon as it is known where the camera was
 
 
 @dataclass
@@ -58,7 +56,7 @@ class _Camera:
 
 Groups = Mapping[str, tuple[str, ...]]
 # camera, stamp, boxes (cx, cy, w, h in pixels) -> what they show; None while it is not known where it looks
-See = Callable[[str, int, np.ndarray], Sights | None]
+See = Callable[[str, int, np.ndarray], np.ndarray | None]
 
 
 class Association:
@@ -83,13 +81,8 @@ class Association:
         self._cameras = [_Camera() for _ in self._index]
         self._tracks: dict[str, _Track] = {}
         self._free: list[int] = []
-        self._sums = np.zeros((MEASURES, 0, 0))
-        self._score = np.zeros((0, 0))  # ln of the likelihood ratio of every pair
-        self._seen = np.zeros((0, 0), np.int64)  # stamp of the last evidence of a pair
-        self._since = np.zeros((0, 0), np.int64)  # ... and of the first
-        self._joined = np.zeros((0, 0), bool)
-        self._pmf: np.ndarray | None = None
-        self._by_slot: list[_Track | None] = []
+        self._pairs = PairScores()
+        self._slots = 0
         self._pending: list[tuple[int, int]] = []  # stamp, camera
         self._grouping: Groups = {}
         self._tick = 0
@@ -124,9 +117,7 @@ class Association:
                 rows.append(row)
                 slots.append(slot)
         if pmf is not None and len(slots):
-            if self._pmf is None or self._pmf.shape[1] != pmf.shape[1]:
-                self._pmf = np.full((len(self._by_slot), pmf.shape[1]), 1 / pmf.shape[1])
-            self._pmf[slots] = pmf[rows]
+            self._pairs.tell_classes(slots, pmf[rows])
         own.frames.append(_Frame(stamp, np.array(slots, np.intp), boxes[rows]))
         own.stamps.append(stamp)
         self._pending.append((stamp, number))
@@ -139,11 +130,9 @@ class Association:
 
     def part(self) -> None:
         """The geometry was wrong: part all objects and begin again with what the pairs show."""
-        self.splits += int(np.count_nonzero(self._joined))
-        self._joined[:] = False
-        self._sums[:] = self._score[:] = 0.0
+        self.splits += int(np.count_nonzero(self._pairs.joined))
+        self._pairs.clear()
         self._grouping = {}
-        self._seen[:] = self._since[:] = 0
         for camera in self._cameras:
             camera.frames.clear()
             camera.stamps.clear()
@@ -157,19 +146,14 @@ class Association:
             if track is None:
                 continue
             slot = track.slot
-            self._by_slot[slot] = None
-            self._sums[:, slot] = self._sums[:, :, slot] = 0.0
-            self._score[slot] = self._score[:, slot] = 0.0
-            self._seen[slot] = self._seen[:, slot] = 0
-            self._since[slot] = self._since[:, slot] = 0
-            self._joined[slot] = self._joined[:, slot] = False
+            self._pairs.forget(slot)
             self._free.append(slot)
             for camera in self._cameras:
                 for frame in camera.frames:
                     if slot in frame.slots:
                         keep = frame.slots != slot
                         frame.slots, frame.boxes = frame.slots[keep], frame.boxes[keep]
-                        frame.sights = None if frame.sights is None else frame.sights.take(keep)
+                        frame.sights = None if frame.sights is None else frame.sights[keep]
 
         if any(name in self._grouping for name in names):
             self._grouping = self._grouped()
@@ -178,47 +162,49 @@ class Association:
         track = self._tracks.get(name)
         if track is None:
             if not self._free:
-                if len(self._by_slot) >= MOST_TRACKS:
+                if self._slots >= MOST_TRACKS:
                     return -1
                 self._grow()
             track = _Track(name, camera, self._free.pop(), stamp, stamp)
-            self._tracks[name] = self._by_slot[track.slot] = track
-            if self._pmf is not None:
-                self._pmf[track.slot] = 1 / self._pmf.shape[1]
+            self._tracks[name] = track
         track.last = stamp
         return track.slot
 
     def _grow(self) -> None:
-        old, new = len(self._by_slot), min(MOST_TRACKS, max(32, 2 * len(self._by_slot)))
-        extra = new - old
+        old, new = self._slots, min(MOST_TRACKS, max(32, 2 * self._slots))
         self._free += range(new - 1, old - 1, -1)
-        self._by_slot += [None] * extra
-        self._sums = np.pad(self._sums, ((0, 0), (0, extra), (0, extra)))
-        self._score = np.pad(self._score, ((0, extra), (0, extra)))
-        self._seen = np.pad(self._seen, ((0, extra), (0, extra)))
-        self._since = np.pad(self._since, ((0, extra), (0, extra)))
-        self._joined = np.pad(self._joined, ((0, extra), (0, extra)))
-        if self._pmf is not None:
-            classes = self._pmf.shape[1]
-            self._pmf = np.concatenate([self._pmf, np.full((extra, classes), 1 / classes)])
+        self._slots = new
+        self._pairs.grow(new)
 
     def _advance(self, until: int) -> None:
         """Compare the frames up to a time."""
         due = sorted(item for item in self._pending if item[0] <= until)
         self._pending = [item for item in self._pending if item[0] > until]
-        for stamp, number in due:
-            own = self._cameras[number]
-            frame = own.frames[bisect_left(own.stamps, stamp)]
-            if frame.stamp != stamp or not len(frame.slots) or not self._looked(number, frame):
-                continue
-            parts = [self._at(other, stamp) for other in range(number)]
-            found = [part for part in parts if part is not None and len(part[0])]
-            if not found:
-                continue
-            slots = np.concatenate([part[0] for part in found])
-            first = Sights.concatenate([part[1] for part in found])
-            assert frame.sights is not None
-            self._add(slots, frame.slots, evidence(first, frame.sights), stamp)
+        while due:  # a frame of each camera at a time: no pair is among them twice
+            batch: dict[int, int] = {}
+            for stamp, number in due:
+                batch.setdefault(number, stamp)
+            due = [(stamp, number) for stamp, number in due if batch[number] != stamp]
+            compared = (self._compared(number, stamp) for number, stamp in batch.items())
+            parts = [part for part in compared if part is not None]
+            if parts:
+                first, second, seen_first, seen_second, stamps = map(np.concatenate, zip(*parts, strict=True))
+                self._pairs.add((first, second), (seen_first, seen_second), stamps)
+
+    def _compared(self, number: int, stamp: int) -> tuple[np.ndarray, ...] | None:
+        """A frame and what the cameras before it saw at its moment: slots and sights of pairs, stamps."""
+        own = self._cameras[number]
+        frame = own.frames[bisect_left(own.stamps, stamp)]
+        if not number or frame.stamp != stamp or not len(frame.slots) or not self._looked(number, frame):
+            return None
+        assert frame.sights is not None
+        others = [part for other in range(number) for part in self._at(other, stamp)]
+        if not others:
+            return None
+        slots, sights = map(np.concatenate, zip(*others, strict=True))
+        rows, columns = self._pairs.worth_a_look(slots, frame.slots, stamp)
+        stamps = np.full(len(rows), stamp)
+        return slots[rows], frame.slots[columns], sights[rows], frame.sights[columns], stamps
 
     def _looked(self, camera: int, frame: _Frame) -> bool:
         """Whether it is known where a frame's boxes lie; those of which it is not are left out."""
@@ -226,12 +212,12 @@ class Association:
             sights = self._see(self._names[camera], frame.stamp, frame.boxes)
             if sights is None:
                 return False
-            good = np.isfinite(sights.ray).all(axis=1) & np.isfinite(sights.size)
-            frame.slots, frame.boxes, frame.sights = frame.slots[good], frame.boxes[good], sights.take(good)
+            good = np.isfinite(sights[RAY]).all(axis=1) & np.isfinite(sights[SIZE_OF])
+            frame.slots, frame.boxes, frame.sights = frame.slots[good], frame.boxes[good], sights[good]
         return True
 
-    def _at(self, number: int, stamp: int) -> tuple[np.ndarray, Sights] | None:
-        """What a camera saw at a moment, from the frames before and after."""
+    def _at(self, number: int, stamp: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """What a camera saw at a moment, from the frames before and after: slots, sights."""
         camera = self._cameras[number]
         after = bisect_left(camera.stamps, stamp)
         near = [camera.frames[row] for row in (after - 1, after) if 0 <= row < len(camera.frames)]
@@ -239,84 +225,55 @@ class Association:
             frame for frame in near if abs(frame.stamp - stamp) <= BRACKET and self._looked(number, frame)
         ]
         same = [frame for frame in near if frame.stamp == stamp]
-        parts: list[tuple[np.ndarray, Sights]] = []
+        known = np.zeros(self._slots, bool)
         if not same and len(near) == 2 and near[1].stamp - near[0].stamp <= BRACKET:
             before, then = near
-            place = np.full(len(self._by_slot), -1)
+            place = np.full(self._slots, -1)
             place[then.slots] = np.arange(len(then.slots))
             others = place[before.slots]
             rows, others = np.flatnonzero(others >= 0), others[others >= 0]
-            both = before.slots[rows]
             share = (stamp - before.stamp) / (then.stamp - before.stamp)
             assert before.sights is not None and then.sights is not None
-            parts.append((both, before.sights.take(rows).towards(then.sights.take(others), share)))
+            yield before.slots[rows], between(before.sights[rows], then.sights[others], share)
+            known[before.slots[rows]] = True
         for frame in same or near:
-            if abs(frame.stamp - stamp) <= NEAR:
+            if abs(frame.stamp - stamp) <= NEAR and not known[frame.slots].all():
                 assert frame.sights is not None
-                known = np.concatenate([np.empty(0, np.intp), *(slots for slots, _ in parts)])
-                alone = ~np.isin(frame.slots, known)
-                parts.append((frame.slots[alone], frame.sights.take(alone)))
-        if not parts:
-            return None
-        slots, sights = zip(*parts, strict=True)
-        return np.concatenate(slots), Sights.concatenate(list(sights))
-
-    def _add(self, first: np.ndarray, second: np.ndarray, new: np.ndarray, stamp: int) -> None:
-        """Sums fade with time, and grow at most as with ten frames a second."""
-        place = np.ix_(first, second)
-        seconds = np.minimum((stamp - self._seen[place]) / SECOND, 60.0)
-        everything = np.s_[:, place[0], place[1]]
-        sums = self._sums[everything] * 0.5 ** (seconds / HALF_LIFE) + new * np.minimum(1, 10 * seconds)
-        self._sums[everything] = sums
-        score = log_ratio(sums)
-        if self._pmf is not None:
-            said = np.log(np.maximum(self._pmf[first] @ self._pmf[second].T * self._pmf.shape[1], 1e-9))
-            score += np.clip(CLASS_SHARE * said, -CLASS_MOST, CLASS_MOST)
-        self._score[place] = score
-        self._seen[place] = stamp
-        since = self._since[place]
-        self._since[place] = np.where(since > 0, since, stamp)
+                alone = ~known[frame.slots]
+                yield frame.slots[alone], frame.sights[alone]
+                known[frame.slots] = True
 
     def _decide(self) -> None:
         """Assign the tracks of every two cameras one to one; others stay as they are."""
-        recent = []
-        for camera in self._cameras:
-            newest = camera.stamps[-1] - GONE if camera.stamps else 0
-            slots = [frame.slots for frame in camera.frames if frame.stamp >= newest]
-            recent.append(np.unique(np.concatenate(slots)) if slots else np.empty(0, np.intp))
-        alive = np.concatenate(recent).astype(np.intp)
-        if not len(alive):
-            return
-        place = np.ix_(alive, alive)
-        score = self._score[place]
-        seen = self._seen[place]
-        score = np.where(seen > 0, score, -np.inf)
-        ripe = seen - self._since[place] >= TOGETHER
-        joined = self._joined[place]
-        starts = np.concatenate([[0], np.cumsum([len(slots) for slots in recent])])
-        for a in range(len(recent)):
-            for b in range(a + 1, len(recent)):
-                part = np.s_[starts[a] : starts[a + 1], starts[b] : starts[b + 1]]
-                if score[part].size:
-                    joined[part] = assigned(score[part], joined[part], ripe[part])
-        before = self._joined[place]
-        if (joined == before).all():
-            return
-        self.joins += int(np.count_nonzero(joined & ~before))
-        self.splits += int(np.count_nonzero(before & ~joined))
-        self._joined[place] = joined
-        self._grouping = self._grouped()
+        pairs = self._pairs
+        recent: list[list[int]] = [[] for _ in self._cameras]
+        for track in self._tracks.values():
+            stamps = self._cameras[track.camera].stamps
+            if stamps and track.last >= stamps[-1] - GONE:
+                recent[track.camera].append(track.slot)
+        changed = 0
+        for first, second in combinations(filter(None, recent), 2):
+            place = np.ix_(first, second)
+            before, seen = pairs.joined[place], pairs.seen[place]
+            score = np.where(seen > 0, pairs.score[place], -np.inf)
+            now = assigned(score, before, seen - pairs.since[place] >= TOGETHER)
+            joins, splits = int((now & ~before).sum()), int((before & ~now).sum())
+            if joins or splits:
+                pairs.joined[place] = now
+                changed += joins + splits
+                self.joins += joins
+                self.splits += splits
+        if changed:
+            self._grouping = self._grouped()
 
     def _grouped(self) -> Groups:
         """Tracks that are one object; a group has at most one track of a camera at a time."""
-        first, second = np.nonzero(self._joined)
-        if not len(first):
-            return {}
-        strength = self._score[first, second]
-        group: dict[int, list[_Track]] = {}
-        for edge in np.argsort(-strength, kind="stable").tolist():
-            ends = [self._by_slot[int(slot)] for slot in (first[edge], second[edge])]
-            mine, other = (group.setdefault(track.slot, [track]) for track in ends if track is not None)
+        edges = np.stack(np.nonzero(self._pairs.joined))
+        edges = edges[:, np.argsort(-self._pairs.score[tuple(edges)], kind="stable")]
+        tracks = {track.slot: track for track in self._tracks.values()}
+        group = {slot: [tracks[slot]] for slot in edges.ravel().tolist()}
+        for first, second in edges.T.tolist():
+            mine, other = group[first], group[second]
             if mine is other or len(mine) + len(other) > MOST_MEMBERS:
                 continue
             if all(_apart(a, b) for a in mine for b in other):
@@ -324,10 +281,10 @@ class Association:
                 for track in other:
                     group[track.slot] = mine
         named: dict[str, tuple[str, ...]] = {}
-        for tracks in group.values():
-            if len(tracks) > 1 and tracks[0].name not in named:
-                tracks.sort(key=lambda track: (track.first, track.name))
-                names = tuple(track.name for track in tracks)
+        for members in group.values():
+            if len(members) > 1 and members[0].name not in named:
+                members.sort(key=lambda track: (track.first, track.name))
+                names = tuple(track.name for track in members)
                 named.update(dict.fromkeys(names, names))
         return named
 
@@ -335,31 +292,3 @@ class Association:
 def _apart(a: _Track, b: _Track) -> bool:
     """Whether two tracks may be one object: of two cameras, or of one camera one after the other."""
     return a.camera != b.camera or a.last < b.first or b.last < a.first
-
-
-def assigned(score: np.ndarray, joined: np.ndarray, ripe: np.ndarray) -> np.ndarray:
-    """Which pairs of two cameras' tracks are one object.  3 x [a, b] -> [a, b] bool
-
-    score: ln of the likelihood ratio; joined: as it was; ripe: seen together often enough to be joined. A new
-    pair must be better than any other assignment of all tracks by MARGIN.
-    """
-    worth = np.maximum(np.where(joined, score - STAY, score), 0.0)
-    rows, columns = linear_sum_assignment(worth, maximize=True)
-    best = worth[rows, columns].sum()
-    result = np.zeros_like(joined)
-    for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
-        if joined[row, column]:
-            result[row, column] = score[row, column] >= STAY
-        elif ripe[row, column] and score[row, column] >= JOIN:
-            result[row, column] = _sure(worth, best, row, column)
-    return result
-
-
-def _sure(worth: np.ndarray, best: float, row: int, column: int) -> bool:
-    """Whether all other ways to assign the tracks are worse by MARGIN."""
-    rivals = worth[row].sum() + worth[:, column].sum() - 2 * worth[row, column]
-    if rivals <= 0:
-        return True
-    others = worth.copy()
-    others[row, column] = 0.0
-    return bool(best - others[linear_sum_assignment(others, maximize=True)].sum() >= MARGIN)

@@ -13,7 +13,7 @@ import numpy as np
 
 from lla_fusion_ros.messages.geometry import CameraInfoMessage, Transform
 from lla_fusion_ros.tracking.lens import Lens
-from lla_fusion_ros.tracking.pairs import Sights, see
+from lla_fusion_ros.tracking.pairs import see
 from lla_fusion_ros.tracking.transforms import Pose, Transforms
 from lla_fusion_ros.types.errors import InputError
 
@@ -84,7 +84,7 @@ class Geometry:
     def lens(self, camera: str) -> Lens | None:
         return self._lenses.get(camera)
 
-    def see(self, camera: str, stamp: int, boxes: np.ndarray) -> Sights | None:
+    def see(self, camera: str, stamp: int, boxes: np.ndarray) -> np.ndarray | None:
         """What boxes of a camera show; None, with a reason, where that is not known (yet)."""
         with self._lock:
             try:

@@ -12,8 +12,6 @@ out. The sums below are all that the likelihood ratio of "one object" to "two ob
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from lla_fusion_ros.tracking.lens import Lens
@@ -37,49 +35,27 @@ TEMPER = 0.6  # consecutive boxes are not independent
 MEASURES = 13
 
 
-@dataclass(frozen=True)
-class Sights:
-    """Boxes of cameras in a frame common to all of them: the columns of one array.
+# What a box shows is a row of 16 numbers, in a frame common to all cameras: the origin of its camera, unit
+# vectors towards the middle of the box and along the image's axes, the log of its angular size, and standard
+# deviations, along both axes and of that log.
+ORIGIN, RAY, RIGHT, DOWN = (np.s_[..., 3 * i : 3 * i + 3] for i in range(4))
+SIZE_OF, NOISE_RIGHT, NOISE_DOWN, SIZE_NOISE = (np.s_[..., i] for i in range(12, 16))
+COLUMNS = 16
 
-    Attributes:
-        origin: of the camera.                                             [n, 3]
-        ray: unit vector towards the middle of the box.                    [n, 3]
-        right, down: unit vectors of the image's axes, across the ray.     [n, 3]
-        size: log of the angular size.                                     [n]
-        noise: standard deviations along `right` and `down`.               [n, 2]
-        size_noise: of `size`.                                             [n]
+
+def between(first: np.ndarray, second: np.ndarray, share: float) -> np.ndarray:
+    """The same objects between two moments: 0 is the first, 1 the second; the noise is that of one box."""
+    mixed = (1 - share) * first + share * second
+    mixed[RAY] = _unit(mixed[RAY])
+    mixed[:, 13:] = np.maximum(first[:, 13:], second[:, 13:])
+    return mixed
+
+
+def see(lens: Lens, pose: Pose, boxes: np.ndarray) -> np.ndarray:
+    """What boxes (cx, cy, w, h in pixels) show, from a camera with this pose; nan where it cannot tell.
+
+    [n, 4] -> [n, COLUMNS]
     """
-
-    columns: np.ndarray  # [n, 16]
-
-    def __len__(self) -> int:
-        return len(self.columns)
-
-    origin = property(lambda self: self.columns[:, 0:3])
-    ray = property(lambda self: self.columns[:, 3:6])
-    right = property(lambda self: self.columns[:, 6:9])
-    down = property(lambda self: self.columns[:, 9:12])
-    size = property(lambda self: self.columns[:, 12])
-    noise = property(lambda self: self.columns[:, 13:15])
-    size_noise = property(lambda self: self.columns[:, 15])
-
-    def take(self, rows: np.ndarray) -> Sights:
-        return Sights(self.columns[rows])
-
-    @staticmethod
-    def concatenate(parts: list[Sights]) -> Sights:
-        return Sights(np.concatenate([part.columns for part in parts]))
-
-    def towards(self, other: Sights, share: float) -> Sights:
-        """The same objects between two moments: 0 is this one, 1 the other; the noise is that of one box."""
-        mixed = (1 - share) * self.columns + share * other.columns
-        mixed[:, 3:6] = _unit(mixed[:, 3:6])
-        mixed[:, 13:] = np.maximum(self.columns[:, 13:], other.columns[:, 13:])
-        return Sights(mixed)
-
-
-def see(lens: Lens, pose: Pose, boxes: np.ndarray) -> Sights:
-    """What boxes (cx, cy, w, h in pixels) show, from a camera with this pose; nan where it cannot tell."""
     n = len(boxes)
     centre, half = boxes[:, :2], boxes[:, 2:] / 2
     across, along = half * (1.0, 0.0), half * (0.0, 1.0)
@@ -89,15 +65,15 @@ def see(lens: Lens, pose: Pose, boxes: np.ndarray) -> Sights:
     sides = np.sqrt(np.stack([_dot(wide, wide), _dot(high, high)], axis=1))  # angles.  [n, 2]
     cut = (centre - half <= 1) | (centre + half >= np.array([lens.width, lens.height]) - 1)  # [n, 2]
     pixel = PIXEL / np.maximum(boxes[:, 2:], 1e-6)
-    columns = np.empty((n, 16))
-    columns[:, 0:3] = pose.place
-    columns[:, 3:6] = _unit(left + right + top + bottom)
+    sights = np.empty((n, COLUMNS))
+    sights[ORIGIN] = pose.place
     with np.errstate(divide="ignore", invalid="ignore"):
-        columns[:, 6:9], columns[:, 9:12] = wide / sides[:, :1], high / sides[:, 1:]
-        columns[:, 12] = np.log(sides[:, 0] * sides[:, 1]) / 2
-    columns[:, 13:15] = sides * np.sqrt(pixel**2 + np.where(cut, CUT, SIDE) ** 2)
-    columns[:, 15] = np.where(cut.any(axis=1), SIZE_CUT, np.sqrt(SIZE**2 + (pixel**2).mean(axis=1)))
-    return Sights(columns)
+        sights[RAY] = _unit(left + right + top + bottom)
+        sights[RIGHT], sights[DOWN] = wide / sides[:, :1], high / sides[:, 1:]
+        sights[SIZE_OF] = np.log(sides[:, 0] * sides[:, 1]) / 2
+    sights[:, 13:15] = sides * np.sqrt(pixel**2 + np.where(cut, CUT, SIDE) ** 2)
+    sights[SIZE_NOISE] = np.where(cut.any(axis=1), SIZE_CUT, np.sqrt(SIZE**2 + (pixel**2).mean(axis=1)))
+    return sights
 
 
 def _dot(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -105,35 +81,34 @@ def _dot(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return vectors / np.sqrt(_dot(vectors, vectors))[..., None]
+    return vectors / np.sqrt(_dot(vectors, vectors))[..., None]
 
 
-def evidence(first: Sights, second: Sights) -> np.ndarray:
-    """What one moment adds to the sums of all pairs.  [MEASURES, first, second]"""
-    ray = first.ray
-    base = first.origin[:, None] - second.origin  # [n, m, 3]
-    along_ray = np.einsum("nmi,ni->nm", base, ray)
-    aside = base - along_ray[..., None] * ray[:, None]
+def _cross(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """np.cross, quicker."""
+    return first[..., [1, 2, 0]] * second[..., [2, 0, 1]] - first[..., [2, 0, 1]] * second[..., [1, 2, 0]]
+
+
+def _variance(sights: np.ndarray, direction: np.ndarray) -> np.ndarray:
+    """Of the middle of boxes, along a direction."""
+    right, down = _dot(sights[RIGHT], direction), _dot(sights[DOWN], direction)
+    return (right * sights[NOISE_RIGHT]) ** 2 + (down * sights[NOISE_DOWN]) ** 2
+
+
+def evidence(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """What one moment adds to the sums of pairs.  2 x [..., COLUMNS] -> [MEASURES, ...]"""
+    ray, other = first[RAY], second[RAY]
+    base = first[ORIGIN] - second[ORIGIN]
+    along_ray = _dot(base, ray)
+    aside = base - along_ray[..., None] * ray
     offset = np.sqrt(_dot(aside, aside))
     small = offset < 1e-6
-    if small.any():
-        aside[small] = first.right[np.nonzero(small)[0]]
-    axis = aside / np.where(small, 1.0, offset)[..., None]  # along the circle
-    # the second ray and the noise of boxes, along and across the circle
-    turned = np.cross(second.ray[None], ray[:, None])  # [n, m, 3]
-    x = ray @ second.ray.T
-    angle = np.arctan2(np.einsum("nmi,mi->nm", axis, second.ray), x)
-    across = np.arcsin(np.clip(_dot(axis, turned), -1, 1))
-    normal_first = np.stack([np.cross(first.right, ray), np.cross(first.down, ray)], axis=1)  # [n, 2, 3]
-    edges_first = np.stack([first.right, first.down], axis=1)
-    edges_second = np.stack([second.right, second.down], axis=1)
-    normal_second = np.cross(edges_second[None], ray[:, None, None])  # [n, m, 2, 3]
-    noise_first, noise_second = first.noise**2, second.noise**2
-    over_axis = np.einsum("nmk,nk->nm", np.einsum("nmi,nki->nmk", axis, edges_first) ** 2, noise_first)
-    over_axis += np.einsum("nmk,mk->nm", np.einsum("nmi,mki->nmk", axis, edges_second) ** 2, noise_second)
-    over_normal = np.einsum("nmk,nk->nm", np.einsum("nmi,nki->nmk", axis, normal_first) ** 2, noise_first)
-    over_normal += np.einsum("nmk,mk->nm", np.einsum("nmi,nmki->nmk", axis, normal_second) ** 2, noise_second)
+    axis = np.where(small[..., None], first[RIGHT], aside / np.where(small, 1.0, offset)[..., None])
+    normal = _cross(ray, axis)  # the circle is that of `ray` and `axis`
+    angle = np.arctan2(_dot(axis, other), _dot(ray, other))
+    across = np.arcsin(np.clip(_dot(normal, other), -1, 1))
+    over_axis = _variance(first, axis) + _variance(second, axis)
+    over_normal = _variance(first, normal) + _variance(second, normal)
 
     # where on the circle it would be at 1/range, and its slope there: linear in 1/h about what was seen
     tangent = np.tan(np.clip(angle, -1.5, 1.5))
@@ -145,11 +120,11 @@ def evidence(first: Sights, second: Sights) -> np.ndarray:
     distance = ahead**2 + over**2
     slope = offset / distance
     along = angle - np.arctan2(over, ahead) + slope * inverse
-    gain = np.exp(first.size)[:, None] * slope
-    size = first.size[:, None] - second.size - np.log(distance) / 2
+    gain = np.exp(first[SIZE_OF]) * slope
+    size = first[SIZE_OF] - second[SIZE_OF] - np.log(distance) / 2
 
-    over_axis += (first.size_noise[:, None] * slope * inverse) ** 2
-    noise_size = first.size_noise[:, None] ** 2 + second.size_noise**2 + (ASPECT * angle) ** 2
+    over_axis += (first[SIZE_NOISE] * slope * inverse) ** 2
+    noise_size = first[SIZE_NOISE] ** 2 + second[SIZE_NOISE] ** 2 + (ASPECT * angle) ** 2
     across = _bounded(across, over_normal, OTHER["across"])
     size = _bounded(size, noise_size, OTHER["size"])
     a, b, c = TEMPER / over_normal, TEMPER / over_axis, TEMPER / noise_size

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from lla_fusion_ros.tracking.association import JOIN, MARGIN, STAY, Association, assigned
+from lla_fusion_ros.tracking.assignment import JOIN, MARGIN, STAY, assigned
+from lla_fusion_ros.tracking.association import Association
 from lla_fusion_ros.tracking.lens import Lens
 from lla_fusion_ros.tracking.pairs import evidence, log_ratio, see
 from lla_fusion_ros.tracking.transforms import Pose
@@ -64,7 +65,7 @@ def test_the_along_and_across_measures_are_those_of_opencvs_triangulation() -> N
     rng = np.random.default_rng(3)
     points = np.column_stack([rng.uniform(-5, 5, 30), rng.uniform(-2, 1, 30), rng.uniform(8, 60, 30)])
     left, right = (look(camera, 0, boxes(camera, points)) for camera in MOUNTS)
-    sums = evidence(left, right)
+    sums = evidence(left[:, None], right)
     own = np.arange(30)
     a, ae, _, b, bg, _, by = sums[:7, own, own]
     np.testing.assert_allclose(ae / a, 0.0, atol=1e-4)  # on the epipolar line

@@ -11,6 +11,7 @@ from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.geometry import CameraInfoMessage, Transform
 from lla_fusion_ros.tracking.geometry import Geometry
 from lla_fusion_ros.tracking.lens import Lens
+from lla_fusion_ros.tracking.pairs import ORIGIN, RAY
 from lla_fusion_ros.tracking.transforms import Transforms
 from lla_fusion_ros.types.errors import InputError
 
@@ -143,8 +144,8 @@ def test_geometry_says_what_is_missing_until_it_can_place_a_box() -> None:
     geometry.take_transforms(static, fixed=True)
     sights = geometry.see("right", 10 * SECOND, box)
     assert sights is not None and "right" not in geometry.reasons
-    np.testing.assert_allclose(sights.ray, [[0, 0, 1]], atol=1e-9)
-    np.testing.assert_allclose(sights.origin, [[1, 0, 0]])
+    np.testing.assert_allclose(sights[RAY], [[0, 0, 1]], atol=1e-9)
+    np.testing.assert_allclose(sights[ORIGIN], [[1, 0, 0]])
     geometry.take_transforms([transform("base", "right_frame", (1, 0.5, 0))], fixed=True)
     assert "jumps" in reason("right") and geometry.jumps == 1
     assert geometry.see("right", 12 * SECOND, box) is not None  # it has stayed where it is
