@@ -84,6 +84,8 @@ def describe_bag(path: Path | str) -> BagDescription:
         shared = sum(count > 1 for count in seen.values())
         homeless = _boxes_without_geometry(bag, wiring.cameras)
         notes = [*bag.notes, *(each.trouble for each in looked if each.trouble)]
+        if wiring.objects:
+            notes.append(f"boxes that the objects of {wiring.objects} overlap are these in every camera")
         if any(each.of_camera for each in first) and (
             sentence := _geometry(bag, wiring.cameras or wiring.views)
         ):
@@ -191,7 +193,7 @@ def _read(camera: CameraTopics | ViewTopics, data: bytes) -> FrameDetections | N
     if isinstance(found, FrameDetections):
         return found
     # in space: what they are counts here, not where they fall in the image
-    return FrameDetections(found.header, np.zeros((len(found), 5)), found.ids, found.scores, found.id_scope)
+    return found.in_image(np.zeros((len(found), 5)), range(len(found)))
 
 
 def _image_size(bag: Bag, camera: CameraTopics | ViewTopics) -> tuple[int, int] | None:

@@ -49,17 +49,24 @@ class ViewTopics:
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """The cameras of a bag, and why others are not; `missing` says what to do where there is none."""
+    """The cameras of a bag, and why others are not; `missing` says what to do where there is none.
+
+    `objects` is the topic of objects in space beside the boxes of cameras, where there is one.
+    """
 
     cameras: tuple[CameraTopics, ...]
     views: tuple[ViewTopics, ...]
     missing: tuple[str, ...]
+    objects: str = ""
 
 
-def find_cameras(summary: Summary, with_images: bool = True) -> Wiring:
+def find_cameras(summary: Summary, with_images: bool = True, objects: str = "") -> Wiring:
     """Pair every topic of detections with the images of the nearest namespace.
 
     Without images every topic of detections is a camera.
+
+    Args:
+        objects: the topic of objects in space to use, where there are several.
     """
     filled = [topic for topic in summary.topics if topic.count]
     images = [topic for topic in filled if topic.type in (IMAGE, COMPRESSED_IMAGE) and not _is_output(topic)]
@@ -76,19 +83,20 @@ def find_cameras(summary: Summary, with_images: bool = True) -> Wiring:
             views.append(ViewTopics(_parent(topic.name), topic.name, topic.name + EMBEDDINGS_SUFFIX))
         elif not _is_output(topic):
             detections.append(topic)
+    in_space = [topic for topic in detections if _in_space(topic.type)]
+    if len(in_space) > 1 and not objects:  # those in a camera's namespace are its own
+        in_space = [topic for topic in in_space if not _has_camera(topic, images)]
+    detections = [topic for topic in detections if topic not in in_space]
+    space, problem = _objects(in_space, objects)
+    missing += [problem] if problem else []
     cameras: list[CameraTopics] = []
     if not with_images:
         for topic in detections:
             name = _unique(_parent(topic.name), topic, cameras)
             cameras.append(CameraTopics(name, "", topic.name, False, topic.type))
         missing += [] if cameras else [f"no detections: record them as one of {_READABLE}"]
-        return Wiring(tuple(cameras), (), tuple(missing))
+        return Wiring(tuple(cameras), (), tuple(missing), space.name if space else "")
     for topic in detections:
-        if _in_space(topic.type):  # they are in the images of all cameras
-            for stream in dict.fromkeys(map(_stream, images)):
-                image = _preferred([each for each in images if _stream(each) == stream])
-                cameras.append(_camera(_parent(stream), image, topic))
-            continue
         nearest = _nearest(topic, images)
         if len({_stream(image) for image in nearest}) > 1:
             names = ", ".join(image.name for image in nearest)
@@ -99,21 +107,28 @@ def find_cameras(summary: Summary, with_images: bool = True) -> Wiring:
             image = _preferred(nearest)
             name = _unique(_shared_name(topic, image), topic, cameras)
             cameras.append(_camera(name, image, topic))
+    beside = space is not None and bool(cameras)
+    boxed = {camera.image.removesuffix("/compressed") for camera in cameras}
+    for stream in dict.fromkeys(map(_stream, images)):
+        if space is not None and stream not in boxed:  # they are in the images of all cameras
+            image = _preferred([each for each in images if _stream(each) == stream])
+            cameras.append(_camera(_parent(stream), image, space))
     for stream in dict.fromkeys(map(_stream, crops)):
         topic = _preferred([each for each in crops if _stream(each) == stream])
         if _parent(stream) not in {camera.name for camera in cameras}:
             compressed = topic.type == COMPRESSED_IMAGE
             cameras.append(CameraTopics(_parent(stream), topic.name, "", compressed))
     if not cameras and not views:
-        missing += _reasons(images, detections)
+        missing += _reasons(images, [*detections, *in_space])
     return Wiring(
         tuple(replace(camera, info=_info(summary, camera.image)) for camera in cameras),
         tuple(replace(each, info=_info(summary, each.views)) for each in views),
         tuple(missing),
+        space.name if space is not None and beside else "",
     )
 
 
-def name_cameras(summary: Summary, named: list[str], with_images: bool = True) -> Wiring:
+def name_cameras(summary: Summary, named: list[str], with_images: bool = True, objects: str = "") -> Wiring:
     """As the user named them: NAME=IMAGE_TOPIC,DETECTIONS_TOPIC, or without images NAME=DETECTIONS_TOPIC."""
     types = {topic.name: topic for topic in summary.topics}
     cameras = []
@@ -143,7 +158,20 @@ def name_cameras(summary: Summary, named: list[str], with_images: bool = True) -
             raise BagError(f"--camera {text}: {refusal}")
         camera = _camera(name, types[image], types[detections])
         cameras.append(replace(camera, info=_info(summary, image)))
-    return Wiring(tuple(cameras), (), ())
+    used = {camera.detections for camera in cameras}
+    filled = [topic for topic in summary.topics if topic.count and _in_space(topic.type)]
+    space, problem = _objects([topic for topic in filled if topic.name not in used], objects)
+    return Wiring(tuple(cameras), (), (problem,) if problem else (), space.name if space else "")
+
+
+def _objects(topics: list[Topic], wanted: str) -> tuple[Topic | None, str]:
+    """The topic of objects in space, or why it is not clear which."""
+    known = {topic.name: topic for topic in topics}
+    if wanted and wanted not in known:
+        raise BagError(f"objects_topic {wanted}: the bag has {', '.join(known) or 'no objects in space'}")
+    if len(topics) > 1 and not wanted:
+        return None, f"objects in space are in {', '.join(known)}: say which with --set objects_topic=NAME"
+    return (known[wanted] if wanted else topics[0] if topics else None), ""
 
 
 def _info(summary: Summary, beside: str) -> str:
@@ -221,6 +249,13 @@ def _nearest(detections: Topic, images: list[Topic]) -> list[Topic]:
     shared = {image.name: len(_common(_parts(detections.name), _parts(_stream(image)))) for image in images}
     most = max(shared.values(), default=0)
     return [image for image in images if shared[image.name] == most]
+
+
+def _has_camera(detections: Topic, images: list[Topic]) -> bool:
+    """Whether one camera alone shares its namespace with these detections."""
+    nearest = _nearest(detections, images)
+    shared = {_stream(image) for image in nearest if _common(_parts(detections.name), _parts(_stream(image)))}
+    return len(shared) == 1
 
 
 def _preferred(images: list[Topic]) -> Topic:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ BOX_FRAMES = ("image", "stretch", "letterbox", "crop")
 IdScope = Literal["camera", "global", "none"]
 # (class, score) of every hypothesis of one detection, in the message's order.
 Hypotheses = tuple[tuple[str, float], ...]
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,10 @@ class FrameDetections:
             return ("",) * len(self)
         return tuple(max(own, key=lambda pair: pair[1])[0] if own else "" for own in self.scores)
 
+    def take(self, rows: Sequence[int] | np.ndarray) -> FrameDetections:
+        """Some of them."""
+        return replace(self, bbox=self.bbox[rows], ids=_some(self.ids, rows), scores=_some(self.scores, rows))
+
 
 @dataclass(frozen=True, slots=True)
 class FrameDetections3D:
@@ -93,6 +98,16 @@ class FrameDetections3D:
     def nbytes(self) -> int:
         """About how much memory it takes; without the scores."""
         return self.centre.nbytes + self.orientation.nbytes + self.size.nbytes + sum(map(len, self.ids or ()))
+
+    def in_image(self, bbox: np.ndarray, rows: Sequence[int]) -> FrameDetections:
+        """Some of them as boxes in an image.  [rows, 5]"""
+        return FrameDetections(
+            self.header, bbox, _some(self.ids, rows), _some(self.scores, rows), self.id_scope
+        )
+
+
+def _some(items: tuple[Item, ...] | None, rows: Sequence[int] | np.ndarray) -> tuple[Item, ...] | None:
+    return None if items is None else tuple(items[row] for row in rows)
 
 
 def given_ids(ids: tuple[str, ...], scope: IdScope) -> tuple[tuple[str, ...] | None, IdScope]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 IMAGE = "sensor_msgs/msg/Image"
 COMPRESSED_IMAGE = "sensor_msgs/msg/CompressedImage"
 DETECTIONS = "vision_msgs/msg/Detection2DArray"
+OBJECTS = "vision_msgs/msg/Detection3DArray"  # in space
 LABEL_INFO = "vision_msgs/msg/LabelInfo"
 VISION_INFO = "vision_msgs/msg/VisionInfo"
 DIAGNOSTICS = "diagnostic_msgs/msg/DiagnosticArray"

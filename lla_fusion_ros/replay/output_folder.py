@@ -20,7 +20,7 @@ from lla_fusion_ros.reliance.decisions import read_costs
 from lla_fusion_ros.reliance.statements import COVERAGES, USUAL_COVERAGE
 from lla_fusion_ros.replay.replay import ReplayOptions, ReplayResult, choose_input, replay
 from lla_fusion_ros.replay.sinks import BagSink, CsvSink, Sink, writing
-from lla_fusion_ros.replay.sources import with_names
+from lla_fusion_ros.replay.sources import Carry, with_names
 from lla_fusion_ros.replay.video import VideoSink
 from lla_fusion_ros.report.page import ReportInput, write_report
 from lla_fusion_ros.report.scoring import ReplayScores, ScoreSink
@@ -119,6 +119,7 @@ class OutputFolder:
         )
         self._tracks = TrackTable(bundle.class_names)
         self.sinks: list[Sink] = []
+        self.carry: Carry | None = None
 
     def __enter__(self) -> OutputFolder:
         try:
@@ -168,7 +169,10 @@ class OutputFolder:
             self._files.append(folder / FUSED_BAG)
             about = {"bundle": self._bundle.hash, "fuser": self.fuser, "source": self._source.name}
             writer = self._stack.enter_context(BagWriter(self._files[-1], about))
-            self.sinks.append(BagSink(writer, self._bundle, wanted.views, self._statements))
+            sink = BagSink(writer, self._bundle, wanted.views, self._statements)
+            self._stack.callback(sink.write_geometry)
+            self.sinks.append(sink)
+            self.carry = sink.carry
         if wanted.table:
             self._files.append(folder / TABLE)
             self.sinks.append(self._stack.enter_context(CsvSink(self._files[-1], self._bundle.class_names)))
@@ -296,7 +300,8 @@ def replay_to_folder(
     with Bag(path) as bag:
         named = list(wanted.cameras)
         images = not bundle.for_scores
-        wiring = name_cameras(bag.summary, named, images) if named else find_cameras(bag.summary, images)
+        how = images, options.stream.objects_topic
+        wiring = name_cameras(bag.summary, named, *how) if named else find_cameras(bag.summary, *how)
         cameras = choose_input(wiring, options)  # refuses before anything is written
         if reason := why_nothing_can_be_fused(bag, cameras):
             raise BagError(f"the bag cannot be fused: {reason}")
@@ -308,7 +313,8 @@ def replay_to_folder(
         shown = [camera.name for camera in cameras]
         rate = _frame_rate(bag, wiring.cameras)
         with OutputFolder(folder, bundle, options, wanted, path, shown, rate) as outputs:
-            result = replay(bag, wiring, bundle, options, [*outputs.sinks, *sinks], heard, networks)
+            every = [*outputs.sinks, *sinks]
+            result = replay(bag, wiring, bundle, options, every, heard, networks, outputs.carry)
             tracked = [name for name, chosen in result.chosen.items() if chosen.ids == "built-in tracker"]
             if tracked and wanted.truth is not None:
                 names = ", ".join(tracked)

@@ -14,7 +14,7 @@ from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import CameraTopics, ViewTopics, Wiring
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.replay.sinks import PlacedSink, Sink
-from lla_fusion_ros.replay.sources import bag_views, make_perception
+from lla_fusion_ros.replay.sources import Carry, bag_views, make_perception
 from lla_fusion_ros.stream.frames import ViewFrame
 from lla_fusion_ros.stream.identity import Chosen
 from lla_fusion_ros.stream.perception import Perception
@@ -120,11 +120,13 @@ def replay(
     sinks: Sequence[Sink],
     progress: Callable[[int, int], None] | None = None,
     networks: Callable[[], Classifier] | None = None,
+    carry: Carry | None = None,
 ) -> ReplayResult:
     """Fuse a bag; `progress` hears the recorder's time and the number of views since the last call.
 
     Args:
         networks: gives those that were loaded for an earlier bag; the replay then keeps to one core.
+        carry: see `bag_views`.
     """
     cameras = choose_input(wiring, options)
     how = options.stream, options.fusion, options.device, options.precision, options.wiring
@@ -133,7 +135,7 @@ def replay(
         if isinstance(sink, PlacedSink):
             sink.begin(perception.joining.geometry, bundle.class_names)
     start = bag.summary.start + int(options.start * 1e9) if options.start else 0
-    source = bag_views(bag, cameras, perception, bundle, start)
+    source = bag_views(bag, cameras, perception, bundle, start, wiring.objects, carry)
     used = "views" if isinstance(cameras[0], ViewTopics) else "scores" if bundle.for_scores else "images"
     return fuse_frames(source, perception, sinks, used, progress, one_core=networks is not None)
 

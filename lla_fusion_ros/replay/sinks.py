@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from lla_fusion_ros.bags.types import Message
 from lla_fusion_ros.bags.writer import BagWriter
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.bundle.scores import is_free
@@ -43,8 +45,8 @@ class PlacedSink(Sink, Protocol):
 
 
 class BagSink:
-    """Writes `/fused_classes`, `/ood_warnings`, labels, annotations and, where wanted, the cameras' views and
-    what a planner may rely on."""
+    """Writes `/fused_classes`, `/ood_warnings`, labels, annotations, what the source says about geometry and,
+    where wanted, the cameras' views and what a planner may rely on."""
 
     def __init__(
         self, writer: BagWriter, bundle: Bundle, views: bool, statements: Statements | None = None
@@ -58,11 +60,25 @@ class BagSink:
             named = sum(not is_free(name) for name in bundle.class_names)
             self._listing = Listing(most=named, class_names=bundle.class_names)
         self._cameras: set[str] = set()
+        self._geometry: deque[tuple[str, Message]] = deque()  # filled by the thread that reads the source
         writer.add("/" + contract.FUSED_CLASSES, contract.DETECTIONS)
         writer.add("/" + contract.OOD_WARNINGS, contract.DIAGNOSTICS)
         writer.add("/" + contract.LABELS, contract.LABEL_INFO, latched=True)
 
+    def carry(self, camera: str, message: Message) -> None:
+        """A message of the source about geometry; it is written before the frames that came after it."""
+        topic = f"/{contract.camera_info_topic(camera.lstrip('/'))}" if camera else message.topic
+        self._geometry.append((topic, message))
+
+    def write_geometry(self, until: int = 2**63) -> None:
+        """What was carried up to a time."""
+        while self._geometry and self._geometry[0][1].time <= until:
+            topic, message = self._geometry.popleft()
+            self._writer.add(topic, message.type, topic == contract.STATIC_TRANSFORMS)
+            self._writer.write(topic, message.time, message.data)
+
     def take(self, time: int, fused: FusedFrame) -> None:
+        self.write_geometry(time)
         frame = fused.frame
         if not self._cameras:
             self._write(time, label_message(self._bundle.class_names, frame.header.stamp))

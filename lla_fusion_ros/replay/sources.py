@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING
 
 from lla_fusion_ros.bags.reader import Bag
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 # Offline nothing is in a hurry, so nothing may be dropped for want of room.
 _ROOM = 1000
 Cameras = Sequence[CameraTopics] | Sequence[ViewTopics]
+Carry = Callable[[str, Message], None]  # a message about geometry and the camera that it is about, if one
 
 
 def make_perception(
@@ -89,12 +91,20 @@ def with_names(bundle: Bundle, bag: Bag, cameras: Cameras) -> Bundle:
 
 
 def bag_views(
-    bag: Bag, cameras: Cameras, perception: Perception, bundle: Bundle, start: int = 0
+    bag: Bag,
+    cameras: Cameras,
+    perception: Perception,
+    bundle: Bundle,
+    start: int = 0,
+    objects: str = "",
+    carry: Carry | None = None,
 ) -> Iterator[list[ViewFrame]]:
     """The frames of a bag in the order they became complete; `completed` is the recorder's time.
 
     Args:
         start: recorder's time in nanoseconds from which messages count.
+        objects: topic of objects in space beside the cameras' boxes, where there is one.
+        carry: hears what is about geometry, in the order of the bag.
     """
     inputs: dict[str, list[tuple[str, str]]] = {}  # topic of the bag -> cameras, topics below them
     for camera in cameras:
@@ -110,15 +120,27 @@ def bag_views(
                 inputs.setdefault(camera.detections, []).append((camera.name, "detections"))
     if isinstance(perception.queue, ViewQueue):
         _learn_bundles(bag, cameras, perception.queue, bundle)
-    for message in bag.messages({**inputs, **geometry_inputs(cameras)}, start):
+    geometry = geometry_inputs(cameras)
+    topics = {**inputs, **geometry, **({objects: ""} if objects else {})}
+    for message in chain(_told_before(bag, geometry, start), bag.messages(topics, start)):
+        if message.topic == objects:
+            perception.offer_objects(message.data)
         if offer_geometry(perception, cameras, message):
-            continue
-        ready = [perception.offer(*own, message.data, message.time) for own in inputs[message.topic]]
-        if any(ready) and len(perception.queue.ready) >= perception.frames_at_once:
-            yield perception.views()
+            if carry is not None:
+                carry(geometry[message.topic], message)
+        elif message.topic in inputs:
+            ready = [perception.offer(*own, message.data, message.time) for own in inputs[message.topic]]
+            if any(ready) and len(perception.queue.ready) >= perception.frames_at_once:
+                yield perception.views()
     perception.queue.finish()
     while perception.queue.ready:
         yield perception.views()
+
+
+def _told_before(bag: Bag, geometry: Mapping[str, str], start: int) -> Iterator[Message]:
+    """Where the cameras are fixed is told once, at the beginning of a bag."""
+    fixed = [topic for topic in geometry if topic != TRANSFORMS]
+    return takewhile(lambda message: message.time < start, bag.messages(fixed)) if start else iter(())
 
 
 def geometry_inputs(cameras: Cameras) -> dict[str, str]:

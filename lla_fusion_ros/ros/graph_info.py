@@ -64,13 +64,14 @@ def describe_graph(seconds: float = 5.0) -> GraphDescription:
         context.shutdown()
     usable = [camera for camera in cameras if not camera.missing]
     unclear = [text.replace("--camera NAME=IMAGE,DETECTIONS", _ARGUMENTS) for text in wiring.missing]
+    unclear = [text.replace("--set objects_topic=", "objects_topic:=") for text in unclear]
     return GraphDescription(
         seconds=seconds,
         cameras=cameras,
         can_be_fused=bool(usable),
         missing=(*_nothing(cameras, topics, unclear), *(text for each in cameras for text in each.missing)),
         notes=_notes(topics),
-        command=_command(usable),
+        command=_command(usable, wiring.objects),
     )
 
 
@@ -115,7 +116,7 @@ def _topics(node: Node) -> dict[str, Topic]:
 def _nothing(cameras: Sequence[CameraFound], topics: dict[str, Topic], unclear: list[str]) -> list[str]:
     """Why there is no camera."""
     if cameras:
-        return [text for text in unclear if "could belong to" in text]
+        return [text for text in unclear if "could belong to" in text or "objects_topic" in text]
     reasons = []
     if not any(topic.type in (IMAGE, COMPRESSED_IMAGE) for topic in topics.values()):
         reasons.append("nobody publishes images (sensor_msgs/Image or CompressedImage)")
@@ -135,7 +136,7 @@ def _notes(topics: dict[str, Topic]) -> tuple[str, ...]:
     )
 
 
-def _command(cameras: Sequence[CameraFound]) -> str:
+def _command(cameras: Sequence[CameraFound], objects: str) -> str:
     if not cameras:
         return ""
     words = ["ros2 launch lla_fusion_ros fusion.launch.py model:=YOURS"]
@@ -149,4 +150,6 @@ def _command(cameras: Sequence[CameraFound]) -> str:
     boxes = [camera.detections or f"/{camera.name}/detections" for camera in cameras]
     if boxes != [f"/{camera.name}/detections" for camera in cameras]:
         words.append(f"detections_topic:={','.join(boxes)}")
+    if objects:
+        words.append(f"objects_topic:={objects}")
     return " ".join(words)

@@ -12,7 +12,7 @@ from sensor_msgs.msg import CompressedImage, Image
 
 from lla_fusion_ros.bags.topics import CameraTopics
 from lla_fusion_ros.bags.types import Topic
-from lla_fusion_ros.detections import FrameDetections, adapter_for
+from lla_fusion_ros.detections import FrameDetections3D, adapter_for
 from lla_fusion_ros.messages.cdr import CdrReader
 from lla_fusion_ros.messages.images import parse_compressed_image, parse_image
 from lla_fusion_ros.ros.wiring import detections_class
@@ -122,7 +122,8 @@ class CameraListener:
         except InputError as error:
             self._problem = f"{self._camera.detections}: {error}"
             return
-        assert isinstance(found, FrameDetections)
+        if isinstance(found, FrameDetections3D):  # where they fall in the image is not looked at
+            found = found.in_image(np.zeros((len(found), 5)), range(len(found)))
         self._boxes.add(found.header.stamp)
         self._objects += len(found)
         self._identity.name(self._camera.name, found.header.stamp, self._camera.type, found, self._size)

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import array
 import sys
 import time
 from collections import Counter
+from functools import partial
 
-from sensor_msgs.msg import Image
+from rclpy.exceptions import InvalidTopicNameException
+from rclpy.validate_topic_name import validate_topic_name
 from vision_msgs.msg import Detection2DArray
 
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.images.crops import Pixels
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.cdr import CdrReader
-from lla_fusion_ros.messages.images import ImageMessage
 from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.networks.plugins import import_plugins
+from lla_fusion_ros.ros.cv_bridge_images import cv_bridge_fallback
 from lla_fusion_ros.ros.managed_node import ManagedNode
 from lla_fusion_ros.ros.node_settings import NetworkSettings, NodeSettings
+from lla_fusion_ros.ros.publishers import TYPES
 from lla_fusion_ros.ros.subscriptions import Inputs
 from lla_fusion_ros.ros.wiring import detections_class, offered_types, topics_of
-from lla_fusion_ros.stream.classify import Fallback
 from lla_fusion_ros.stream.frame_messages import bundle_message, view_messages
 from lla_fusion_ros.stream.frames import ViewFrame
 from lla_fusion_ros.stream.perception import Perception
@@ -31,7 +31,6 @@ from lla_fusion_ros.types.settings import FusionSettings, words
 
 WARM_UP_CROPS = 16
 CROPS = ("crops", "crops/compressed")  # in the place of images and boxes
-IN_SPACE = ("vision_msgs/msg/Detection3DArray",)  # whose frame_id is no camera's
 SCOPES = {"camera": "an object of this camera", "global": "one object in every camera"}
 TRANSPORTS = {"auto": ("image", "image/compressed"), "raw": ("image",), "compressed": ("image/compressed",)}
 
@@ -49,6 +48,11 @@ class ImageNode(ManagedNode):
         Without networks there is neither an image nor a view: detections are all that comes.
         """
         self._scores = bundle.for_scores
+        self._objects_topic = self.parameters.of(StreamSettings).objects_topic
+        try:
+            validate_topic_name(self._objects_topic or "none")
+        except InvalidTopicNameException as error:
+            raise InputError(f"objects_topic: {str(error).splitlines()[0]}") from None
         classifier = None if self._scores else self._make_classifier(bundle)
         stamp = self.get_clock().now().nanoseconds
         for camera in () if self._scores else self.parameters.cameras:
@@ -127,6 +131,13 @@ class ImageNode(ManagedNode):
             self.perception.joining.rectified = {
                 c for c, name in own_images.items() if contract.is_rectified(name)
             }
+        if self._objects_topic:
+            inputs.subscribe(
+                TYPES[contract.OBJECTS],
+                self._objects_topic,
+                self._receive_objects,
+                partial(self.count_lost, "", "object_messages_lost"),
+            )
         self.listen_to_geometry(inputs, {camera: own["camera_info"] for camera, own in self._topics.items()})
         awaited = [self._names[camera][topic] for camera in cameras for topic in self._awaited()]
         self.get_logger().info(f"waiting for {', '.join(awaited)}")
@@ -199,14 +210,18 @@ class ImageNode(ManagedNode):
             return
         super().receive(camera, topic, raw, received)
 
+    def _receive_objects(self, raw: bytes, received: int | None = None) -> None:
+        if self.perception is not None:
+            self.perception.offer_objects(raw)
+
     def _is_of(self, camera: str, topic: str, raw: bytes) -> bool:
         """Whether a message is this camera's: boxes on a shared topic name the image's frame."""
         try:
             frame_id = CdrReader(raw).header().frame_id
         except InputError:
             return True  # counted as a bad one
-        if topic == "detections" and self._types[camera] in IN_SPACE:
-            return True  # for all cameras
+        if topic == "detections" and self._types[camera] == contract.OBJECTS:
+            return True  # whose frame_id is no camera's
         if topic == "detections":
             return self._frame_ids.get(camera) == frame_id
         self._frame_ids[camera] = frame_id
@@ -240,6 +255,8 @@ class ImageNode(ManagedNode):
         }
         if self._scores:
             del inputs["image topic"]
+        if self._objects_topic:
+            inputs["objects topic"] = self.resolve_topic_name(self._objects_topic)
         return {
             **({"crops topic": names[transport]} if transport in CROPS else inputs),
             "ids from": "not decided yet" if chosen is None else f"the {chosen.ids}",
@@ -273,29 +290,3 @@ class ImageNode(ManagedNode):
     def wants_annotated(self, camera: str) -> bool:
         """Whether anybody looks at the annotated images of a camera."""
         return self.outputs.wanted(contract.annotated_topic(camera))
-
-
-def cv_bridge_fallback() -> Fallback | None:
-    """Decodes images of encodings that the package does not know itself; None where there is no cv_bridge of
-    ROS 2 (the PyPI package of that name is ROS 1's)."""
-    try:
-        from cv_bridge import CvBridge, CvBridgeError
-    except ImportError:
-        return None
-    bridge = CvBridge()
-
-    def decode(message: ImageMessage) -> Pixels:
-        image = Image(
-            height=message.height,
-            width=message.width,
-            encoding=message.encoding,
-            is_bigendian=int(message.is_bigendian),
-            step=message.step,
-            data=array.array("B", message.data),
-        )
-        try:
-            return Pixels(bridge.imgmsg_to_cv2(image, "bgr8"), "bgr")
-        except (CvBridgeError, ValueError, TypeError) as error:
-            raise InputError(f"cv_bridge cannot decode encoding '{message.encoding[:40]}': {error}") from None
-
-    return decode

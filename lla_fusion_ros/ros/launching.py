@@ -52,6 +52,11 @@ def common_arguments(params_file: str, use_sim_time: str = "false") -> list[Decl
             default_value="",
             description="who is who: auto, global or camera; empty: that of the params file",
         ),
+        DeclareLaunchArgument(
+            "objects_topic",
+            default_value="",
+            description="objects in space that name the boxes of all cameras; empty: that of the params file",
+        ),
         *(
             DeclareLaunchArgument(name, default_value="", description=text)
             for name, text in CAMERA_ARGUMENTS.items()
@@ -140,6 +145,8 @@ def make_node(
         overrides["device"] = device
     if identity := argument(context, "identity"):
         overrides["identity"] = identity
+    if with_device and (objects := argument(context, "objects_topic")):
+        overrides["objects_topic"] = objects
     every = camera_names(argument(context, "cameras"))
     cameras = cameras or every
     if cameras:

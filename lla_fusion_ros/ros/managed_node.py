@@ -167,7 +167,7 @@ class ManagedNode(LifecycleNode):
         self, inputs: Inputs, camera: str, topic: str, name: str = "", kind: type | None = None
     ) -> None:
         """Receive one of a camera's inputs; `name` and `kind` where it is not the topic of the contract."""
-        lost = partial(self._count_lost, camera, LOST[topic])
+        lost = partial(self.count_lost, camera, LOST[topic])
         key = f"{camera}/{topic}"
         on_bytes = partial(self.receive, camera, topic)
         inputs.subscribe(kind or TYPES[contract.INPUTS[topic]], name or key, on_bytes, lost, key)
@@ -284,7 +284,7 @@ class ManagedNode(LifecycleNode):
         if self.fused_output is not None:
             self.fused_output.clear(warned)
 
-    def _count_lost(self, camera: str, reason: str, count: int) -> None:
+    def count_lost(self, camera: str, reason: str, count: int) -> None:
         self.tally.drop(camera, {reason: count})
 
     def _look(self) -> None:

@@ -172,4 +172,4 @@ CHANGEABLE_FIELDS = ("listed_mass", "max_hypotheses", "coverage")
 
 def is_changeable(group: type, name: str) -> bool:
     """Whether a parameter may change while the node runs."""
-    return name in CHANGEABLE_FIELDS or group in CHANGEABLE_GROUPS
+    return name in CHANGEABLE_FIELDS or (group in CHANGEABLE_GROUPS and name != "objects_topic")

@@ -10,7 +10,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image
-from vision_msgs.msg import Detection2DArray, LabelInfo, VisionInfo
+from vision_msgs.msg import Detection2DArray, Detection3DArray, LabelInfo, VisionInfo
 
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.messages import contract
@@ -38,6 +38,7 @@ TYPES = {
     contract.IMAGE: Image,
     contract.COMPRESSED_IMAGE: CompressedImage,
     contract.DETECTIONS: Detection2DArray,
+    contract.OBJECTS: Detection3DArray,
     contract.LABEL_INFO: LabelInfo,
     contract.VISION_INFO: VisionInfo,
     contract.DIAGNOSTICS: DiagnosticArray,

@@ -27,6 +27,13 @@ from lla_fusion_ros.ros.process_life import begin, quiet_end
 from lla_fusion_ros.ros.publishers import TYPES
 from lla_fusion_ros.types.errors import LlaFusionError
 
+try:
+    from tf2_msgs.msg import TFMessage
+
+    _TRANSFORMS = {contract.TRANSFORMS_TYPE: TFMessage}
+except ImportError:  # then there is no geometry to record
+    _TRANSFORMS = {}
+
 _DEPTH = 1000
 
 
@@ -47,26 +54,31 @@ class Recorder(Node):
             self._listen(contract.views_topic(camera), contract.DETECTIONS, self._views(camera))
             self._listen(contract.embeddings_topic(camera), contract.IMAGE)
             self._listen(contract.views_info_topic(camera), contract.VISION_INFO, latched=True)
+            self._listen(contract.camera_info_topic(camera), contract.CAMERA_INFO)
+        if _TRANSFORMS:
+            self._listen(contract.TRANSFORMS, contract.TRANSFORMS_TYPE)
+            self._listen(contract.STATIC_TRANSFORMS, contract.TRANSFORMS_TYPE, latched=True)
 
     def _listen(
         self, topic: str, type_name: str, then: Callable[[bytes], None] | None = None, latched: bool = False
     ) -> None:
         name = "/" + topic.lstrip("/")
         self._writer.add(name, type_name, latched)
-        qos = QoSProfile(depth=1 if latched else _DEPTH, reliability=ReliabilityPolicy.RELIABLE)
+        qos = QoSProfile(depth=10 if latched else _DEPTH, reliability=ReliabilityPolicy.RELIABLE)
         if latched:
             qos.durability = DurabilityPolicy.TRANSIENT_LOCAL
 
         def heard(data: bytes) -> None:
-            self._record(name, data)
+            self._record(name, data, stamped=type_name != contract.TRANSFORMS_TYPE)
             if then is not None:
                 then(data)
 
-        self.create_subscription(TYPES[type_name], topic, heard, qos, raw=True)
+        self.create_subscription((TYPES | _TRANSFORMS)[type_name], topic, heard, qos, raw=True)
 
-    def _record(self, topic: str, data: bytes) -> None:
+    def _record(self, topic: str, data: bytes, stamped: bool) -> None:
         # a simulated clock may be found late, or never: then the stamps of the messages tell the time
-        self._newest = max(self._newest, CdrReader(data).header().stamp)
+        if stamped:
+            self._newest = max(self._newest, CdrReader(data).header().stamp)
         now = self.get_clock().now().nanoseconds or self._newest
         if not now:
             self._early.append((topic, data))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lla_fusion_ros.detections.frame import FrameDetections, to_image_pixels
+from lla_fusion_ros.detections.frame import FrameDetections3D, to_image_pixels
 from lla_fusion_ros.engine.tracks import LONGEST_ID
 from lla_fusion_ros.images.crops import Pixels, check_boxes, cut_crops, shows_something
 from lla_fusion_ros.messages.images import CompressedImageMessage, ImageMessage
@@ -22,6 +22,7 @@ from lla_fusion_ros.stream.frames import CameraFrame, CropFrame, ViewFrame
 from lla_fusion_ros.stream.identity import Identity
 from lla_fusion_ros.stream.joining import Joining
 from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
+from lla_fusion_ros.tracking.objects import hidden
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.tally import Tally
 
@@ -45,6 +46,7 @@ class _Named:
         decoded: the image, or that of every object where they came cut out.
         bbox: boxes in pixels of their image.       [objects, 5]
         tracks, objects: their ids, see `identity`.
+        members: see ViewFrame.
     """
 
     frame: CameraFrame | CropFrame
@@ -52,12 +54,13 @@ class _Named:
     bbox: np.ndarray
     tracks: tuple[str, ...]
     objects: tuple[str, ...]
+    members: Mapping[str, tuple[str, ...]]
 
     def take(self, rows: np.ndarray) -> _Named:
         tracks, objects = (tuple(ids[row] for row in rows) for ids in (self.tracks, self.objects))
         own = self.decoded
         decoded = own if isinstance(own, Pixels) else [own[row] for row in rows]
-        return _Named(self.frame, decoded, self.bbox[rows], tracks, objects)
+        return _Named(self.frame, decoded, self.bbox[rows], tracks, objects, self.members)
 
 
 # The boxes of a frame that can be used, and their crops.
@@ -153,6 +156,7 @@ class ClassifyStage:
                     named.tracks,
                     named.decoded if isinstance(named.decoded, Pixels) else None,
                     frame.completed,
+                    named.members,
                 )
             )
         return result
@@ -182,6 +186,7 @@ class ClassifyStage:
     def _name(self, frame: CameraFrame | CropFrame, decoded: Decoded) -> _Named:
         """The objects of a frame that can be tracked."""
         camera = frame.camera
+        members: dict[str, tuple[str, ...]] = {}
         if isinstance(frame, CropFrame):
             assert isinstance(decoded, list)
             bbox = np.array([_whole(pixels) for pixels in decoded])
@@ -189,13 +194,17 @@ class ClassifyStage:
         else:
             assert isinstance(decoded, Pixels)
             wiring, size = self._wiring[camera], decoded.shape[::-1]
-            found = self._in_image(frame)
-            given = "image" if found is not frame.detections else wiring.box_frame
+            found, given = frame.detections, wiring.box_frame
+            if isinstance(found, FrameDetections3D):
+                found, given = self._joining.projected(camera, found), "image"
+                found = found.take(np.flatnonzero(~hidden(found.boxes)))
             bbox = to_image_pixels(found.bbox, given, wiring.box_size, size)
             found = replace(found, bbox=bbox)
             stamp = frame.header.stamp
             tracks, objects = self._identity.name(camera, stamp, frame.detections_type, found, size)
-        named = _Named(frame, decoded, bbox, tracks, objects)
+            if frame.objects is not None and self._identity.by_objects(camera):
+                bbox, tracks, objects, members = self._joining.named_by_objects(frame, bbox, tracks, objects)
+        named = _Named(frame, decoded, bbox, tracks, objects, members)
         usable = [row for row, name in enumerate(objects) if 0 < len(name) <= LONGEST_ID]
         if len(usable) == len(objects):
             return named
@@ -203,17 +212,6 @@ class ClassifyStage:
         reasons = {self._identity.unnamed(camera): empty, "long_id": len(objects) - len(usable) - empty}
         self._tally.drop(camera, {reason: count for reason, count in reasons.items() if count})
         return named.take(np.array(usable, np.intp))
-
-    def _in_image(self, frame: CameraFrame) -> FrameDetections:
-        """The boxes of a frame; those in space are projected, or counted where nobody knows where to."""
-        found = frame.detections
-        if isinstance(found, FrameDetections):
-            return found
-        try:
-            return self._joining.projected(frame.camera, found)
-        except InputError:
-            self._tally.drop(frame.camera, {"no_geometry": len(found)})
-            return FrameDetections(found.header, np.empty((0, 5)), (), (), found.id_scope)
 
     def _cut(self, named: _Named) -> Prepared:
         camera, boxes = named.frame.camera, named.bbox[:, [0, 1, 3, 4]]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -21,6 +22,7 @@ class CameraFrame:
     Attributes:
         detections_type: the message type that the boxes came in.
         completed: when its second message came, in nanoseconds of the clock that `offer` was given.
+        objects: those in space at its time, where they are known beside the boxes.
     """
 
     camera: str
@@ -28,6 +30,7 @@ class CameraFrame:
     detections: FrameDetections | FrameDetections3D
     detections_type: str
     completed: int = 0
+    objects: FrameDetections3D | None = None
 
     @property
     def header(self) -> Header:
@@ -66,6 +69,7 @@ class ScoreFrame:
     detections: FrameDetections
     detections_type: str
     completed: int = 0
+    objects: FrameDetections3D | None = None
 
     @property
     def header(self) -> Header:
@@ -83,6 +87,7 @@ class ViewFrame:
         track_ids: what this camera's tracker calls the objects.
         pixels: the decoded image, for annotation; None where the views came over the wire.
         completed: as of a CameraFrame.
+        members: of ids of objects in space, the tracks that have turned out to be theirs.
     """
 
     camera: str
@@ -93,6 +98,7 @@ class ViewFrame:
     track_ids: tuple[str, ...]
     pixels: Pixels | None = None
     completed: int = 0
+    members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

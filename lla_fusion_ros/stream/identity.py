@@ -110,6 +110,11 @@ class Identity:
             known = self._decide(camera, Chosen(type_name, "messages", scope))
         return tracks, self._objects(camera, known, tracks)
 
+    def by_objects(self, camera: str) -> bool:
+        """Whether objects in space may name the boxes of a camera, whose ids are its own."""
+        known = self.chosen.get(camera)
+        return self._settings.identity == "auto" and (known is None or known.scope == "camera")
+
     def unnamed(self, camera: str) -> str:
         """Why a box of this camera has no id."""
         return "not_tracked" if self._tracks(camera) else "empty_id"
@@ -178,3 +183,8 @@ def track_id(camera: str, name: str) -> str:
     own, slash, track = name[len(camera) :].partition("/")
     of_camera = name.startswith(camera) and slash and (not own or (own[0] == "#" and own[1:].isdigit()))
     return track if of_camera else name
+
+
+def is_global(camera: str, name: str) -> bool:
+    """Whether an object has the same id in every camera."""
+    return track_id(camera, name) == name

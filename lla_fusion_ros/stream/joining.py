@@ -6,14 +6,19 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from statistics import median
 
+import numpy as np
+
+from lla_fusion_ros.detections.adapter import image_adapter
 from lla_fusion_ros.detections.frame import FrameDetections, FrameDetections3D
 from lla_fusion_ros.engine.engine import FrameResult
 from lla_fusion_ros.messages.cdr import Raw
-from lla_fusion_ros.messages.contract import STATIC_TRANSFORMS
+from lla_fusion_ros.messages.contract import OBJECTS, STATIC_TRANSFORMS
 from lla_fusion_ros.messages.geometry import parse_camera_info, parse_transforms
-from lla_fusion_ros.stream.frames import ViewFrame
+from lla_fusion_ros.stream.frames import CameraFrame, ScoreFrame, ViewFrame
+from lla_fusion_ros.stream.identity import is_global
 from lla_fusion_ros.tracking.association import Association, Groups
 from lla_fusion_ros.tracking.geometry import Geometry
+from lla_fusion_ros.tracking.objects import Objects, Partners, hidden
 from lla_fusion_ros.tracking.projection import in_image
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.tally import Tally
@@ -29,6 +34,7 @@ class Joining:
     Attributes:
         on: whether tracks of several cameras may be joined; `identity` decides.
         rectified: cameras whose images are rectified already.
+        objects: those in space, where somebody sends them.
     """
 
     def __init__(self, cameras: Sequence[str], on: bool, tally: Tally) -> None:
@@ -38,6 +44,8 @@ class Joining:
         self.association = Association(cameras, self.geometry.see)
         self._cameras = tuple(cameras)
         self._tally = tally
+        self.objects = Objects()
+        self._partners = Partners()
         self._jumps = 0
         self._objects: dict[str, str] = {}  # track -> object, of tracks that are joined
         self._delays: dict[str, deque[float]] = {camera: deque(maxlen=LONGEST) for camera in cameras}
@@ -47,6 +55,8 @@ class Joining:
     def reset(self) -> None:
         """Forget all tracks; the geometry stays."""
         self.association.reset()
+        self.objects.clear()
+        self._partners.clear()
         self._objects.clear()
         self._alone.clear()
 
@@ -66,12 +76,52 @@ class Joining:
         if refused:
             self._tally.drop("", {"bad_transform": refused})
 
+    def offer_objects(self, data: Raw) -> None:
+        """The bytes of a message of objects in space, for the frames that are complete from now on."""
+        try:
+            found = image_adapter(OBJECTS).read(data)
+        except InputError:
+            self._tally.drop("", {"bad_message": 1})
+            return
+        assert isinstance(found, FrameDetections3D)
+        self._tally.add("", "object_messages")
+        self.objects.take(found)
+
     def projected(self, camera: str, found: FrameDetections3D) -> FrameDetections:
-        """Boxes in space as boxes in the image; InputError says why not."""
-        pose = self.geometry.seen_from(camera, found.header.frame_id, found.header.stamp)
+        """Boxes in space as boxes in the image, the nearest first; none, counted, where nobody knows where
+        they fall."""
+        if not len(found):
+            return found.in_image(np.empty((0, 5)), [])
+        try:
+            pose = self.geometry.seen_from(camera, found.header.frame_id, found.header.stamp)
+        except InputError:
+            self._tally.drop(camera, {"no_geometry": len(found)})
+            return found.in_image(np.empty((0, 5)), [])
         lens = self.geometry.lens(camera)
         assert lens is not None
         return in_image(found, lens, pose)
+
+    def named_by_objects(
+        self,
+        frame: CameraFrame | ScoreFrame,
+        bbox: np.ndarray,
+        tracks: tuple[str, ...],
+        names: tuple[str, ...],
+    ) -> tuple[np.ndarray, tuple[str, ...], tuple[str, ...], dict[str, tuple[str, ...]]]:
+        """Boxes, tracks and names of a frame as the objects in space would have them.
+
+        Objects that no box shows are boxes as well, unless nearer ones hide them. The last part are the
+        tracks that have turned out to be one of the objects.
+        """
+        assert frame.objects is not None
+        shown = self.projected(frame.camera, frame.objects)
+        own, left = self._partners.match(frame.header.stamp, names, bbox[:, [0, 1, 3, 4]], shown)
+        covered = hidden(shown.boxes)
+        alone = shown.take([row for row in left if not covered[row]])
+        own += alone.ids or ()
+        members = {name: self._partners.members(name) for name in own if is_global(frame.camera, name)}
+        members = {name: found for name, found in members.items() if len(found) > 1}
+        return np.concatenate([bbox, alone.bbox]), (*tracks, *(alone.ids or ())), tuple(own), members
 
     @property
     def working(self) -> bool:
@@ -104,7 +154,7 @@ class Joining:
         places = [
             (place, row)
             for place, row in enumerate(result.kept.tolist())
-            if frame.ids[row] != frame.track_ids[row]
+            if not is_global(frame.camera, frame.ids[row])
         ]
         rows = [row for _, row in places]
         names = [frame.ids[row] for row in rows]

@@ -20,7 +20,7 @@ from lla_fusion_ros.messages.cdr import Raw
 from lla_fusion_ros.stream.classify import FRAMES_AT_ONCE, ClassifyStage, Fallback
 from lla_fusion_ros.stream.frame_messages import view_pmf
 from lla_fusion_ros.stream.frames import CameraFrame, CropFrame, FusedFrame, ScoreFrame, ViewFrame
-from lla_fusion_ros.stream.identity import Chosen, Identity
+from lla_fusion_ros.stream.identity import Chosen, Identity, is_global
 from lla_fusion_ros.stream.joining import Joining
 from lla_fusion_ros.stream.queues import ImageQueue
 from lla_fusion_ros.stream.received import ViewQueue, ViewShape
@@ -75,7 +75,7 @@ class Perception:
         own = {camera: (wiring or {}).get(camera, CameraWiring()) for camera in cameras}
         if bundle.for_scores:
             self.queue = ScoreQueue(cameras, settings, self.tally, own)
-            self.classify = ScoreStage(bundle, settings, self.tally, self.identity)
+            self.classify = ScoreStage(bundle, settings, self.tally, self.identity, self.joining)
         elif classifier is None:
             shape = ViewShape(bundle.networks, bundle.classes, bundle.posterior().features)
             self.queue = ViewQueue(cameras, shape, bundle.hash, settings, self.tally)
@@ -153,6 +153,12 @@ class Perception:
         """Take the bytes of a message of /tf or /tf_static."""
         self.joining.offer_transforms(topic, data)
 
+    def offer_objects(self, data: Raw) -> None:
+        """Take the bytes of a message of objects in space."""
+        if isinstance(self.queue, ImageQueue):
+            self.joining.offer_objects(data)
+            self.queue.objects_at = self.joining.objects.at
+
     def step(self) -> list[FusedFrame]:
         """Work on frames that wait, at most `frames_at_once`, in the order they came."""
         return self.fuse(self.views())
@@ -182,7 +188,7 @@ class Perception:
 
     def _compare_cameras(self, frame: ViewFrame) -> None:
         """Watch ids that cameras share for objects that they do not."""
-        shared = np.flatnonzero([a == b for a, b in zip(frame.ids, frame.track_ids, strict=True)])
+        shared = np.flatnonzero([is_global(frame.camera, name) for name in frame.ids])
         if len(shared):
             ids = tuple(frame.ids[row] for row in shared)
             self._traps.feed_classes(frame.camera, frame.header.stamp, ids, view_pmf(frame)[shared])
@@ -244,7 +250,7 @@ class FuseStage:
         return [fused for fused in map(self._fuse, frames) if fused is not None]
 
     def _fuse(self, frame: ViewFrame) -> FusedFrame | None:
-        groups = {} if self._joining is None else self._joining.groups(frame)
+        groups = {**frame.members, **({} if self._joining is None else self._joining.groups(frame))}
         observation = Observation(frame.camera, frame.header.stamp, frame.ids, frame.views, groups)
         try:
             result = self.engine.update(observation)

@@ -224,6 +224,9 @@ class ImageQueue(PairQueue[CameraFrame | CropFrame | ScoreFrame]):
 
     Crops of one stamp are one frame. It is complete when a crop with another stamp comes; after the last one
     a live node waits for as long as detections may come before their image.
+
+    Attributes:
+        objects_at: the objects in space at a time; None where nobody sends any.
     """
 
     feeds: ClassVar = {
@@ -253,6 +256,7 @@ class ImageQueue(PairQueue[CameraFrame | CropFrame | ScoreFrame]):
             camera: (own.detections_type, image_adapter(own.detections_type))
             for camera, own in wiring.items()
         }
+        self.objects_at: Callable[[int], FrameDetections3D | None] = lambda stamp: None
         self._settings = settings
         self._crops: dict[str, CropFrame] = {}  # frames that may get another crop
 
@@ -319,7 +323,8 @@ class ImageQueue(PairQueue[CameraFrame | CropFrame | ScoreFrame]):
         second: TypedDetections,
         completed: int,
     ) -> CameraFrame:
-        return CameraFrame(camera, first, second.detections, second.type, completed)
+        objects = self.objects_at(first.header.stamp)
+        return CameraFrame(camera, first, second.detections, second.type, completed, objects)
 
     def hint(self, camera: str) -> str:
         matcher = self._matchers[camera]

@@ -14,6 +14,7 @@ from lla_fusion_ros.engine.tracks import LONGEST_ID
 from lla_fusion_ros.messages.cdr import Raw
 from lla_fusion_ros.stream.frames import ScoreFrame, ViewFrame
 from lla_fusion_ros.stream.identity import Identity
+from lla_fusion_ros.stream.joining import Joining
 from lla_fusion_ros.stream.queues import ImageQueue
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.tally import Tally
@@ -37,7 +38,8 @@ class ScoreQueue(ImageQueue):
             self._tally.drop(camera, {"boxes_in_space": 1})
             return False
         arrived = time.monotonic_ns() if now is None else now
-        self.ready.put(ScoreFrame(camera, message.detections, message.type, arrived))
+        objects = self.objects_at(message.header.stamp)
+        self.ready.put(ScoreFrame(camera, message.detections, message.type, arrived, objects))
         return True
 
 
@@ -94,12 +96,15 @@ class ScoreReader:
 class ScoreStage:
     """Name and read. What cannot be used is counted and left out; nothing is raised."""
 
-    def __init__(self, bundle: Bundle, settings: StreamSettings, tally: Tally, identity: Identity) -> None:
+    def __init__(
+        self, bundle: Bundle, settings: StreamSettings, tally: Tally, identity: Identity, joining: Joining
+    ) -> None:
         self.reader = ScoreReader(bundle)
         self.settings = settings
         self.frames_at_once = FRAMES_AT_ONCE
         self._tally = tally
         self._identity = identity
+        self._joining = joining
 
     def __call__(self, frames: Sequence[ScoreFrame]) -> list[ViewFrame]:
         """One ViewFrame for each frame, in the same order."""
@@ -108,6 +113,10 @@ class ScoreStage:
     def _viewed(self, frame: ScoreFrame) -> ViewFrame:
         found, camera = frame.detections, frame.camera
         tracks, objects = self._identity.name(camera, frame.header.stamp, frame.detections_type, found, None)
+        members: dict[str, tuple[str, ...]] = {}
+        if frame.objects is not None and self._identity.by_objects(camera):  # one without a box has no score
+            _, _, objects, members = self._joining.named_by_objects(frame, found.bbox, tracks, objects)
+            objects = objects[: len(found)]
         pmfs = self._pmfs(found)
         finite = np.isfinite(found.bbox).all(axis=1)
         unnamed = self._identity.unnamed(camera)
@@ -135,7 +144,8 @@ class ScoreStage:
         features = np.broadcast_to(np.array(NO_FEATURES, np.float32), (len(rows), 1, len(NO_FEATURES)))
         views = Views(np.log(said).astype(np.float32), features)
         ids, own = (tuple(each[row] for row in rows) for each in (objects, tracks))
-        return ViewFrame(camera, frame.header, ids, found.bbox[rows], views, own, None, frame.completed)
+        bbox, when = found.bbox[rows], frame.completed
+        return ViewFrame(camera, frame.header, ids, bbox, views, own, None, when, members)
 
     def _pmfs(self, found: FrameDetections) -> list[np.ndarray | None]:
         scores = found.scores or ((),) * len(found)

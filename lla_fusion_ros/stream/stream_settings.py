@@ -48,6 +48,11 @@ class StreamSettings:
         "ids, whatever they are; global: one id is one object in every camera",
         choices=IDENTITIES,
     )
+    objects_topic: str = setting(
+        "",
+        "objects in space with ids (vision_msgs/Detection3DArray in any frame of /tf), beside the boxes of "
+        "all cameras: a box that an object overlaps is that object; empty: none, or in a replay the bag's",
+    )
     tracker_keep: float = setting(
         TRACKER.keep, "built-in tracker: seconds without a box after which a track ends", 0.05, 60.0
     )

@@ -13,9 +13,14 @@ LEAST_SEEN = 0.3  # of a box, in the image
 
 
 def in_image(found: FrameDetections3D, lens: Lens, pose: Pose) -> FrameDetections:
-    """Those before the camera and mostly in its image; `pose` is their frame seen from the camera."""
+    """Those before the camera and mostly in its image, the nearest first.
+
+    Args:
+        pose: their frame seen from the camera.
+    """
     boxes, rows = [], []
-    for row in range(len(found)):
+    away = np.linalg.norm(found.centre @ pose.rotation.T + pose.place, axis=1)
+    for row in np.argsort(away, kind="stable").tolist():
         turn, size = found.orientation[row], found.size[row]
         length = np.linalg.norm(turn)
         if not (np.isfinite(found.centre[row]).all() and np.isfinite(size).all() and 0.5 < length < 2):
@@ -30,7 +35,4 @@ def in_image(found: FrameDetections3D, lens: Lens, pose: Pose) -> FrameDetection
         if seen.prod() >= LEAST_SEEN * (high - low).prod() > 0:
             boxes.append((*(seen_low + seen_high) / 2, 0.0, *seen))
             rows.append(row)
-    ids = None if found.ids is None else tuple(found.ids[row] for row in rows)
-    scores = None if found.scores is None else tuple(found.scores[row] for row in rows)
-    bbox = np.array(boxes, np.float64).reshape(-1, 5)
-    return FrameDetections(found.header, bbox, ids, scores, found.id_scope)
+    return found.in_image(np.array(boxes, np.float64).reshape(-1, 5), rows)

@@ -11,7 +11,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import CameraInfo, CompressedImage
-from vision_msgs.msg import Detection2DArray
+from vision_msgs.msg import Detection2DArray, Detection3DArray
 
 from lla_fusion_ros.lab.makebag.write import drive_frames
 from lla_fusion_ros.messages.cdr import Header
@@ -21,6 +21,8 @@ from lla_fusion_ros.messages.images import write_compressed_image
 from lla_fusion_ros.ros.perception import PerceptionNode
 from lla_fusion_ros.signworld import Drive, DriveSettings
 from lla_fusion_ros.signworld.geometry import optical_frame, rig_of
+from lla_fusion_ros.types.errors import LlaFusionError
+from support.objects_in_space import boxes_in_space
 
 tf2 = pytest.importorskip("tf2_msgs.msg", reason="tf2_msgs is built by `make setup` without a sourced ROS")
 
@@ -42,7 +44,7 @@ def vehicle(ros_graph, ros_domain):
     context.shutdown()
 
 
-def play(ros_graph, vehicle, listener, frames, say_transforms: bool = True) -> tuple[list, list]:
+def play(ros_graph, vehicle, listener, frames, say_transforms: bool = True, things=()) -> tuple[list, list]:
     """Send the drive with boxes that have no ids; what was fused, and the diagnostics."""
     rig = rig_of(DRIVE)
     static = vehicle.create_publisher(
@@ -55,9 +57,10 @@ def play(ros_graph, vehicle, listener, frames, say_transforms: bool = True) -> t
         for camera in DRIVE.camera_names
         for topic, kind in kinds.items()
     }
+    space = vehicle.create_publisher(Detection3DArray, "/lidar/objects", 50)
     fused = ros_graph.collect(listener, Detection2DArray, "/fused_classes", 200)
     told = ros_graph.collect(listener, DiagnosticArray, "/diagnostics", 50)
-    for sender in (*senders.values(), moving, static):
+    for sender in (*senders.values(), moving, static, *([space] if things else [])):
         ros_graph.wait_for_subscribers(sender)
     ros_graph.wait_for_publishers(listener, "/fused_classes")
     if say_transforms:
@@ -66,6 +69,8 @@ def play(ros_graph, vehicle, listener, frames, say_transforms: bool = True) -> t
         header = Header(frame.stamp, optical_frame(frame.camera))
         moving.publish(write_transforms([rig.vehicle(frame.stamp)]))
         senders[frame.camera, "camera_info"].publish(write_camera_info(rig.infos[frame.camera]))
+        if things:
+            space.publish(boxes_in_space(frame.stamp, "odom", things))
         data = cv2.imencode(".jpg", frame.image[..., ::-1])[1].tobytes()
         senders[frame.camera, "image/compressed"].publish(write_compressed_image(header, data, "jpeg"))
         boxes = np.insert(frame.boxes, 2, 0.0, axis=1)
@@ -127,3 +132,20 @@ def test_without_transforms_cameras_stay_apart_and_the_reason_is_told(
     assert all(name.startswith(camera) for camera, name in objects(fused, frames))
     assert node.perception.joining.association.joins == 0
     ros_graph.spin_until(lambda: "no transform leads" in value(told, "right", "geometry"))
+
+
+def test_objects_in_space_name_the_boxes_of_all_cameras(ros_graph, start, vehicle, listener, frames):
+    (thing, *_) = [each for each in DRIVE.objects if all(each.id in frame.ids for frame in frames[20:30])]
+    node = start(objects_topic="lidar/objects")
+    fused, told = play(ros_graph, vehicle, listener, frames[:30], things=[thing])
+    found = objects(fused, frames)
+    assert {("left", f"object {thing.id}"), ("right", f"object {thing.id}")} <= found
+    assert any(name.startswith("left/") for _, name in found)  # boxes that no object overlaps
+    ros_graph.spin_until(lambda: value(told, "right", "objects topic") == "/lidar/objects")
+    assert node.tally.of("")["object_messages"] == 30
+
+
+@pytest.mark.parametrize("topic", ["two words", "/"])
+def test_a_topic_of_objects_that_cannot_be_is_refused(ros_graph, start, topic):
+    with pytest.raises(LlaFusionError, match="objects_topic"):
+        start(objects_topic=topic)

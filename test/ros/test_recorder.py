@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+from sensor_msgs.msg import CameraInfo
 from vision_msgs.msg import Detection2D, Detection2DArray, LabelInfo, ObjectHypothesisWithPose
 
 from lla_fusion_ros.bags.reader import Bag
@@ -39,3 +41,21 @@ def _fused_classes(second: int) -> Detection2DArray:
     hypothesis.hypothesis.class_id, hypothesis.hypothesis.score = "0", 1.0
     message.detections = [Detection2D(header=message.header, results=[hypothesis], id="1")]
     return message
+
+
+def test_where_the_cameras_are_is_recorded(ros_graph, ros_process, tmp_path):
+    tf2 = pytest.importorskip("tf2_msgs.msg", reason="`make setup` builds it where no ROS is sourced")
+    node = ros_graph.node()
+    static = node.create_publisher(tf2.TFMessage, "/tf_static", LATCHED)
+    static.publish(tf2.TFMessage())
+    info = node.create_publisher(CameraInfo, "/left/camera_info", 10)
+    fused = node.create_publisher(Detection2DArray, "/fused_classes", 10)
+    out = tmp_path / "bag"
+    recorder = ros_process("lla_fusion_ros.ros recorder", "--out", str(out), "--cameras", "left")
+    recorder.wait_for_log('"ready"')
+    ros_graph.wait_for_subscribers(info)
+    info.publish(CameraInfo())
+    ros_graph.publish_until(fused, _fused_classes(second=7), lambda: '"fused"' in recorder.log)
+    assert recorder.stop() == 0
+    with Bag(out) as bag:
+        assert {"/tf_static", "/left/camera_info"} <= {message.topic for message in bag.messages()}

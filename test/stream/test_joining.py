@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lla_fusion_ros.messages.cdr import CdrWriter, Header
+from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.contract import STATIC_TRANSFORMS, TRANSFORMS
 from lla_fusion_ros.messages.detections import write_detections
 from lla_fusion_ros.messages.geometry import write_camera_info, write_transforms
@@ -17,6 +17,7 @@ from lla_fusion_ros.signworld import Drive, DriveSettings
 from lla_fusion_ros.signworld.geometry import rig_of
 from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
+from support.objects_in_space import boxes_in_space
 from support.tiny_bundle import tiny_bundle
 
 DRIVE = Drive(DriveSettings(seed=3, duration=2.0))
@@ -175,22 +176,6 @@ def test_hostile_bytes_are_counted_and_change_nothing(bundle) -> None:
     assert perception.tally.of("left")["dropped_bad_message"] > 0
 
 
-def boxes_in_space(stamp: int, frame_id: str, things) -> bytes:
-    """vision_msgs/Detection3DArray of signs."""
-    writer = CdrWriter()
-    writer.header(Header(stamp, frame_id))
-    writer.u32(len(things))
-    for thing in things:
-        writer.header(Header(stamp, frame_id))
-        writer.u32(0)
-        x, y, z = thing.position
-        writer.align(8)
-        numbers = (z, -x, y, 0, 0, 0, 1, 0.05, thing.side, thing.side)
-        writer.raw(np.array(numbers, "<f8").tobytes())
-        writer.string(f"object {thing.id}")
-    return writer.message()
-
-
 def test_objects_in_space_are_the_objects_of_every_camera(bundle, frames) -> None:
     perception = make(bundle, dict.fromkeys(CAMERAS, SPACE))
     tell_geometry(perception)
@@ -219,6 +204,83 @@ def test_objects_in_space_without_a_transform_are_counted(bundle, frames) -> Non
     perception.offer(frame.camera, "detections", boxes_in_space(frame.stamp, "odom", DRIVE.objects[:3]))
     perception.step()
     assert perception.tally.of(frame.camera)["dropped_no_geometry"] == 3
+
+
+def play_with_objects(perception, frames, things, first: int = 0, missed: str = "", ids: bool = False):
+    """Boxes of each camera's own tracker, without those of one sign; from a frame on, objects beside them."""
+    fused = []
+    for number, frame in enumerate(frames):
+        header = Header(frame.stamp, f"{frame.camera}_optical_frame")
+        kept = [row for row, name in enumerate(frame.ids) if name != missed]
+        names = [f"t{frame.ids[row]}" if ids else "" for row in kept]
+        boxes = np.insert(frame.boxes[kept], 2, 0.0, axis=1)
+        perception.offer_transforms(TRANSFORMS, write_transforms([RIG.vehicle(frame.stamp)]))
+        if number >= first:
+            perception.offer_objects(boxes_in_space(frame.stamp, "odom", things))
+        perception.offer(frame.camera, "image", write_image(header, frame.image, "rgb8"))
+        perception.offer(frame.camera, "detections", write_detections(header, names, boxes))
+        fused += perception.step()
+    return fused
+
+
+def test_boxes_that_objects_in_space_overlap_are_these_objects_in_every_camera(bundle, frames) -> None:
+    things = [each for each in DRIVE.objects if each.position[2] < 60][::2]
+    perception = make(bundle)
+    tell_geometry(perception)
+    fused = play_with_objects(perception, frames[:20], things, ids=True)
+    known = {each.id for each in things}
+    seen = {}
+    for each in fused:
+        for row, name in zip(each.result.kept, each.result.ids, strict=True):
+            track = each.frame.track_ids[row].removeprefix("t")  # what it truly is
+            seen.setdefault((each.camera, track), set()).add(name)
+    assert any(("left", own) in seen and ("right", own) in seen for own in known)
+    for (camera, own), names in seen.items():
+        if own in known:
+            assert names == {f"object {own}"}
+        elif not own.startswith("object"):  # no partner: tracks of cameras, joined by geometry or not
+            assert all(name.endswith(f"/t{own}") for name in names), (camera, own, names)
+    assert perception.tally.of("")["object_messages"] == 20
+
+
+def test_an_object_that_the_detector_missed_is_seen_all_the_same(bundle, frames) -> None:
+    shown = [name for name in frames[0].ids if name in frames[1].ids and name in frames[9].ids]
+    things = [each for each in DRIVE.objects if each.id == shown[0]]
+    perception = make(bundle)
+    tell_geometry(perception)
+    fused = play_with_objects(perception, frames[:10], things, missed=shown[0])
+    assert all(f"object {shown[0]}" in each.result.ids for each in fused) and len(fused) == 10
+
+
+def test_what_was_seen_before_an_object_was_known_counts_for_it(bundle, frames) -> None:
+    (shown, *_) = [name for name in frames[0].ids if all(name in frame.ids for frame in frames[:20])]
+    things = [each for each in DRIVE.objects if each.id == shown]
+    perception = make(bundle)
+    tell_geometry(perception)
+    fused = play_with_objects(perception, frames[:20], things, first=10)
+    before = [each for each in fused[:10] if each.camera == "left"]
+    last = [each for each in fused if each.camera == "left"][-1]
+    row = last.result.ids.index(f"object {shown}")
+    views = last.result.verdicts[row].views
+    assert views == {"left": 10, "right": 9}, views  # the last right frame comes after it
+    assert not any("object" in name for each in before for name in each.result.ids)
+
+
+@pytest.mark.parametrize("identity", ["camera", "global"])
+def test_objects_name_no_box_where_the_user_says_who_is_who(bundle, frames, identity) -> None:
+    perception = make(bundle, identity=identity)
+    tell_geometry(perception)
+    fused = play_with_objects(perception, frames[:4], DRIVE.objects[:9], ids=True)
+    assert not any("object" in name for each in fused for name in each.result.ids)
+
+
+def test_objects_that_nobody_can_place_leave_the_boxes_alone(bundle, frames) -> None:
+    perception = make(bundle)
+    fused = play_with_objects(perception, frames[:6], DRIVE.objects[:3], ids=True)
+    assert len(fused) == 6 and all("/t" in name for each in fused for name in each.result.ids)
+    assert perception.tally.of("left")["dropped_no_geometry"] == 9
+    perception.offer_objects(b"\x00\x01\x00\x00torn")
+    assert perception.tally.of("")["dropped_bad_message"] == 1
 
 
 def iou(first: np.ndarray, second: np.ndarray) -> float:
