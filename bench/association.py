@@ -37,8 +37,10 @@ from lla_fusion_ros.tracking.lens import Lens
 from lla_fusion_ros.tracking.pairs import see
 from lla_fusion_ros.tracking.tracker import Tracker
 from lla_fusion_ros.tracking.transforms import Pose
+from lla_fusion_ros.types.settings import FusionSettings
 
 MISSED, JITTER = 0.10, 0.05
+IDLE = round(FusionSettings().idle_timeout * 1e9)
 LEAST = 5  # moments that both cameras saw an object
 TUNED, FRESH = range(100, 106), range(500, 520)
 
@@ -94,18 +96,14 @@ class Score:
     wanted: int = 0
     found: int = 0
     wrong_for: list[float] = field(default_factory=list)
-    seconds: float = 0.0
-    frames: int = 0
-    cameras: int = 0
 
-    def __str__(self) -> str:
-        joined = max(1, self.right + self.wrong)
-        longest = max(self.wrong_for, default=0.0)
+    def row(self, title: str) -> str:
+        """Of the table."""
+        joined = self.right + self.wrong
+        longest = f", for at most {max(self.wrong_for):.1f} s" if self.wrong_for else ""
         return (
-            f"precision {self.right / joined:.4f} "
-            f"({self.wrong} of {joined} wrong, the longest for {longest:.1f} s), "
-            f"recall {self.found / max(1, self.wanted):.4f} of {self.wanted}, "
-            f"{1e6 * self.seconds / max(1, self.frames):.0f} us a frame"
+            f"| {title} | {self.wrong} of {joined}{longest} | {self.right / max(1, joined):.3f} | "
+            f"{self.found / max(1, self.wanted):.3f} of {self.wanted} |"
         )
 
 
@@ -142,11 +140,8 @@ def run(
         named = [f"{frame.camera}/{own}" for own in ids]
         for name, true in zip(named, frame.truth, strict=True):
             moments[name][frame.stamp // period] = true
-        begin = time.process_time()
         groups = association.groups(stamp)
         association.observe(frame.camera, stamp, named, frame.boxes)
-        score.seconds += time.process_time() - begin
-        score.frames += 1
         history.append((stamp, groups))
     history.append((stamp + 10**8, association.finish()))
 
@@ -306,10 +301,18 @@ def cost(seconds: float = 10.0) -> None:
     mounts = {camera.name: mount_of(camera) for camera in drive.settings.cameras}
     association = Association(drive.camera_names, partial(_see, lenses, mounts))
     spent = []
+    last: dict[str, int] = {}
     for frame in frames(drive, 0):
         names = [f"{frame.camera}/{own}" for own in frame.truth]
+        last.update(dict.fromkeys(names, frame.stamp))
+        gone = [
+            name for name, stamp in last.items() if frame.stamp - stamp > IDLE
+        ]  # as the engine forgets them
+        for name in gone:
+            del last[name]
         begin = time.process_time()
         association.groups(frame.stamp)
+        association.forget(gone)
         association.observe(frame.camera, frame.stamp, names, frame.boxes)
         spent.append(1e3 * (time.process_time() - begin))
     half = len(spent) // 2
@@ -333,13 +336,14 @@ def main() -> None:
         cost()
     if options.model:
         fused_nll(options.model, range(700, 704), options.seconds)
+    print("| | pairs joined wrongly | precision | recall |\n|---|---|---|---|")
     for title, (kind, how) in CASES.items():
         if options.only not in title:
             continue
         score = Score()
         for seed in TUNED if options.tuning else FRESH:
             run(drive_of(seed, kind, options.seconds), seed, score, **how)
-        print(f"{title:48s} {score}", flush=True)
+        print(score.row(title), flush=True)
     if options.ddad:
         for title, jitter, degrees in (
             ("its boxes", 0, 0),
@@ -353,7 +357,7 @@ def main() -> None:
                 else range(1000, 1001 if not jitter else 1200)
             ):
                 ddad(options.ddad, jitter, degrees, seed, score)
-            print(f"DDAD, {title:42s} {score}", flush=True)
+            print(score.row(f"real rig, {title}"), flush=True)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 JOIN, STAY = 5.0, -2.0  # ln of the likelihood ratio to join two tracks, and to leave them joined
+TIE = 0.01  # the least worth of a joined pair, so that it stays where nothing else claims its tracks
 MARGIN = 3.6  # by which every other way to assign the tracks must be worse
 
 
@@ -13,9 +14,10 @@ def assigned(score: np.ndarray, joined: np.ndarray, ripe: np.ndarray) -> np.ndar
     """Which pairs of two cameras' tracks are one object.  3 x [a, b] -> [a, b] bool
 
     score: ln of the likelihood ratio; joined: as it was; ripe: seen together often enough to be joined. A new
-    pair must be better than any other assignment of all tracks by MARGIN.
+    pair must be better than any other assignment of all tracks by MARGIN; a joined one goes as soon as another
+    assignment is better: two objects fused as one cost truth.
     """
-    worth = np.maximum(np.where(joined, score - STAY, score), 0.0)
+    worth = np.maximum(score, np.where(joined, TIE, 0.0))
     rows, columns = linear_sum_assignment(worth, maximize=True)
     best = worth[rows, columns].sum()
     result = np.zeros_like(joined)
