@@ -14,8 +14,8 @@ def assigned(score: np.ndarray, joined: np.ndarray, ripe: np.ndarray) -> np.ndar
     """Which pairs of two cameras' tracks are one object.  3 x [a, b] -> [a, b] bool
 
     score: ln of the likelihood ratio; joined: as it was; ripe: seen together often enough to be joined. A new
-    pair must be better than any other assignment of all tracks by MARGIN; a joined one goes as soon as another
-    assignment is better: two objects fused as one cost truth.
+    pair must be better than any other assignment of all tracks by MARGIN; a joined one goes when another is
+    better: two objects fused as one cost truth.
     """
     worth = np.maximum(score, np.where(joined, TIE, 0.0))
     rows, columns = linear_sum_assignment(worth, maximize=True)

@@ -25,6 +25,7 @@ SECOND = 1_000_000_000
 TICK, LAG = SECOND // 10, SECOND // 5
 BRACKET = 3 * SECOND // 10  # between two boxes of a track that are interpolated
 NEAR = 3 * SECOND // 100  # ... and between two boxes where one is missing
+KEPT = SECOND  # frames, which are compared after LAG
 GONE = SECOND // 2  # without a box; its joins stay, and others may take its place
 TOGETHER = 2 * SECOND // 5  # that both were seen, before they may be joined
 MOST_TRACKS = 300
@@ -120,6 +121,9 @@ class Association:
             self._pairs.tell_classes(slots, pmf[rows])
         own.frames.append(_Frame(stamp, np.array(slots, np.intp), boxes[rows]))
         own.stamps.append(stamp)
+        while len(own.stamps) > 2 and own.stamps[0] < stamp - KEPT:
+            own.frames.popleft()
+            own.stamps.popleft()
         self._pending.append((stamp, number))
 
     def finish(self) -> Groups:
