@@ -16,6 +16,7 @@ LARGEST = 9_000_000  # bytes of all cards
 DETAIL = ((480, 10), (240, 8), (120, 5), (60, 3), (30, 2), (15, 1))  # points of a card, pictures of a camera
 UNSURE = 0.6  # probability of the class shown last
 MANY_CHANGES = 3
+NOT_TOLD = "\0"  # the truth says nothing of an object
 NAMED = 4  # classes of a set in the headline
 
 
@@ -43,14 +44,30 @@ class Cards:
         true = [self._true_classes(track) for track in tracks]
         together = [[*shown, *more] for shown, more in zip(self._shown, true, strict=True)]
         self.colours = svg.class_colours(list(dict.fromkeys(each)) for each in together)
+        self._shown = [self._apart(shown) for shown in self._shown]
+
+    def _apart(self, shown: list[int]) -> list[int]:
+        """Without classes whose colour a more important one has: there they are among the others."""
+        first = {self.colours[index]: index for index in reversed(shown)}
+        return [index for index in shown if first[self.colours[index]] == index]
 
     def html(self) -> list[str]:
-        """In as much detail as fits one file."""
+        """In as much detail as fits one file; of many, those that need a look come first."""
+        places = list(range(len(self._tracks)))
+        if len(places) > MOST_OPEN:
+            places.sort(key=lambda at: not self._needs_a_look(self._tracks[at]))
         for points, pictures in DETAIL:
-            cards = [self._card(at, points, pictures) for at in range(len(self._tracks))]
+            cards = [self._card(at, points, pictures) for at in places]
             if sum(map(len, cards)) <= LARGEST:
                 break
         return cards
+
+    def _needs_a_look(self, track: Timeline) -> bool:
+        """Warned of, wrong, unsure in the end, or of a class that changed again and again."""
+        last = max(track.points, key=lambda point: point.stamp)
+        true = self._true_class(track, last)
+        wrong = true in self._names and true != self._names[last.top]
+        return bool(track.reasons) or wrong or last.p < UNSURE or track.flips - track.changes > MANY_CHANGES
 
     def _true_classes(self, track: Timeline) -> list[int]:
         truth = self._report.timelines.truth
@@ -63,7 +80,7 @@ class Cards:
     def _card(self, at: int, most_points: int, most_pictures: int) -> str:
         track, names = self._tracks[at], self._names
         points = sorted(track.points, key=lambda point: point.stamp)
-        last, wrong = points[-1], False
+        last = points[-1]
         first = self._report.timelines.first or 0
         badges = "".join(
             f"<span class='badge {'' if reason in ('camera_disagreement', 'cannot_tell') else 'error'}'>"
@@ -74,9 +91,10 @@ class Cards:
             badges += f"<span class='badge right'>class change {track.changes}×</span>"
         words = [track.id, names[last.top], *track.members]
         if self._report.timelines.truth is not None:
-            badge, true, wrong = self._truth_badge(track, last)
-            badges, words = badges + badge, [*words, *true]
-        look = needs_a_look(track, last, wrong)
+            true = self._true_class(track, last)
+            badges += _truth_badge(true, names, last)
+            words += [true if true in names else "unknown object"] if true != NOT_TOLD else []
+        look = self._needs_a_look(track)
         kinds = [*track.reasons, *(["look"] if look else [])]
         kept = thinned_points(points, most_points)
         cameras = sorted(track.seen)
@@ -106,17 +124,11 @@ class Cards:
             f"{self._members(track, first)}<script type='application/json'>{readings}</script></details>"
         )
 
-    def _truth_badge(self, track: Timeline, last: Point) -> tuple[str, list[str], bool]:
-        """The badge, the words it is found by, and whether the shown class is another."""
+    def _true_class(self, track: Timeline, point: Point) -> str:
+        """Empty for what has no class."""
         truth = self._report.timelines.truth
-        span = truth.class_at(track.track_id, last.stamp) if truth is not None else None
-        if span is None:
-            return "", [], False
-        if span.class_name not in self._names:
-            return "<span class='badge'>truth: unknown object</span>", ["unknown object"], False
-        wrong = span.class_name != self._names[last.top]
-        css = "wrong" if wrong else "right"
-        return f"<span class='badge {css}'>truth: {escape(span.class_name)}</span>", [span.class_name], wrong
+        span = truth.class_at(track.track_id, point.stamp) if truth is not None else None
+        return NOT_TOLD if span is None else span.class_name or ""
 
     def _about(self, track: Timeline, points: Sequence[Point], first: int) -> str:
         """The chart in words."""
@@ -170,6 +182,10 @@ class Cards:
         return rows
 
 
-def needs_a_look(track: Timeline, last: Point, wrong: bool) -> bool:
-    """Warned of, wrong, unsure in the end, or of a class that changed again and again."""
-    return bool(track.reasons) or wrong or last.p < UNSURE or track.flips - track.changes > MANY_CHANGES
+def _truth_badge(true: str, names: Sequence[str], last: Point) -> str:
+    if true == NOT_TOLD:
+        return ""
+    if true not in names:
+        return "<span class='badge'>truth: unknown object</span>"
+    css = "right" if true == names[last.top] else "wrong"
+    return f"<span class='badge {css}'>truth: {escape(true)}</span>"

@@ -19,6 +19,7 @@ STRIP, STRIP_GAP = 15.0, 3.0
 AREA, DOUBT, GAP = 108.0, 46.0, 14.0
 PICTURE = 40.0
 SHOWN_CLASSES = 6
+LEAST_SHOWN = 0.05  # probability that a class once had, to be shown
 LETTER_HIGH = 15.0  # of a band that has room for its class's name
 OTHER = "var(--other)"
 
@@ -39,10 +40,11 @@ class Axis:
 
 def main_classes(timeline: Timeline) -> list[int]:
     """The classes worth a colour: most fused probability first, then what single frames often said."""
-    mass = np.sum([point.pmf for point in timeline.points], axis=0)
+    pmf = np.array([point.pmf for point in timeline.points])  # [points, classes]
+    mass, seen = pmf.sum(axis=0), pmf.max(axis=0) > LEAST_SHOWN
     single = np.bincount([point.single for point in timeline.points], minlength=len(mass))
     order = np.argsort(-(mass + 0.6 * single), kind="stable")
-    return [int(index) for index in order[:SHOWN_CLASSES] if mass[index] + single[index] > 0.02]
+    return [int(index) for index in order[:SHOWN_CLASSES] if seen[index] or single[index]]
 
 
 @dataclass(frozen=True)
