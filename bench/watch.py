@@ -36,6 +36,7 @@ def publish(objects: int, rate: float, seconds: float) -> None:
     import rclpy
     from diagnostic_msgs.msg import DiagnosticArray
     from rclpy.node import Node
+    from rclpy.signals import SignalHandlerOptions
     from sensor_msgs.msg import Image
 
     from lla_fusion_ros.images.drawing import Label, draw_labels
@@ -43,7 +44,7 @@ def publish(objects: int, rate: float, seconds: float) -> None:
     from lla_fusion_ros.messages.images import write_image
     from lla_fusion_ros.messages.status import Status, write_diagnostics
 
-    rclpy.init()
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)  # ended from outside, and no word about it
     node = Node("fusion_in_place")
     sent = {
         topic: node.create_publisher(DiagnosticArray, topic, 10)

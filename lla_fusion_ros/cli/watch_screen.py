@@ -128,8 +128,8 @@ def picture(scene: Scene, view: View, height: int, width: int) -> Group:
     parts: list[RenderableType] = [_head(state, objects, view)]
     room = height - 4 - len(state["cameras"])
     parts += [_camera(camera) for camera in state["cameras"]]
-    if view.history and (points := scene.history(view.chosen)):
-        parts += _history(points, width)
+    if view.history and objects and (points := scene.history(view.chosen)):
+        parts += _history(next(each.id for each in objects if each.number == view.chosen), points, width)
         room -= 7
     if objects:
         parts.append(_table(objects, view.chosen, max(room - 4, 3), width))
@@ -145,8 +145,10 @@ def picture(scene: Scene, view: View, height: int, width: int) -> Group:
 
 def _head(state: dict, objects: list[Watched], view: View) -> Text:
     warned = sum(each.level > 0 for each in objects)
+    unsure = sum(each.answer == "cannot tell" for each in objects)
     text = Text(f"{len(objects)} objects   ", style="bold")
     text.append(f"{warned} warned of   ", style="bold red" if warned else "dim")
+    text.append(f"{unsure} cannot tell   " if unsure else "", style="bold yellow")
     for node in state["nodes"]:
         words = [node["name"], node["message"], f"fuser {node.get('fuser', '?')}"]
         words += [f"latency {node['latency p50 ms']} ms"] if "latency p50 ms" in node else []
@@ -170,11 +172,12 @@ def _table(objects: list[Watched], chosen: int, most: int, width: int) -> Table:
     cameras = sorted({camera for each in objects for camera in each.seen})
     bar = BAR if width >= 120 else 8
     table = Table(expand=True, header_style="bold")
-    widths = {"": bar + 5, "error ≤": 7, "entropy": 7}  # numbers are shown whole
+    # numbers are shown whole, names share the rest
+    widths = {"": bar + 5, "error ≤": 7, "entropy": 7}
     for name in ("object", *map(printable, cameras), "fused", "", "error ≤", "set", "entropy", "warning"):
-        widest = 28 if name == "object" else None
+        own = widths.get(name)
         table.add_column(
-            Text(name), no_wrap=True, overflow="ellipsis", min_width=widths.get(name), max_width=widest
+            Text(name), no_wrap=True, overflow="ellipsis", width=own, ratio=1 if own is None else None
         )
     for each in objects[first : first + most]:
         colour = "red" if each.level else "green" if each.p > 0.8 else "yellow"
@@ -200,7 +203,7 @@ def _table(objects: list[Watched], chosen: int, most: int, width: int) -> Table:
     return table
 
 
-def _history(points: list[Point], width: int) -> list[RenderableType]:
+def _history(name: str, points: list[Point], width: int) -> list[RenderableType]:
     """The last of them as bars of probability, entropy, warnings and changes."""
     last = points[-max(width - 14, 10) :]
     changes = [
@@ -215,7 +218,8 @@ def _history(points: list[Point], width: int) -> list[RenderableType]:
 
     return [
         Text(
-            printable(f"\n{points[-1].label}: the last {last[-1].stamp - last[0].stamp:.1f} s"), style="bold"
+            "\n" + printable(f"{name}, {points[-1].label}: the last {last[-1].stamp - last[0].stamp:.1f} s"),
+            style="bold",
         ),
         line("probability", [point.p for point in last], "green"),
         line("entropy / 4", [point.entropy / 4 for point in last], "yellow"),

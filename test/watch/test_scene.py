@@ -81,6 +81,20 @@ def test_memory_is_bounded_and_what_is_gone_is_forgotten(scene, monkeypatch):
     assert scene.objects() == []
 
 
+@pytest.mark.parametrize("width", [80, 100, 130, 200])
+def test_the_whole_table_fits_the_terminal(scene, width):
+    from rich.console import Console
+
+    rows = [state(name, label="speed limit 100", answer="cannot tell") for name in (*NASTY, "a" * 60)]
+    scene.take_states("", Header(0, "f"), rows)
+    console = Console(width=width, height=20, color_system=None)
+    with console.capture() as shown:
+        console.print(picture(scene, View(), 20, width))
+    lines = [line for line in shown.get().splitlines() if line.startswith(("┏", "┃", "│", "└"))]
+    assert len(lines) > 5 and all(line[-1] in "┓┃│┘" for line in lines)
+    assert " 90%" in shown.get() and "7 cannot tell" in shown.get()
+
+
 def test_keys_sort_filter_choose_and_pause_and_the_terminal_is_never_steered(scene):
     from rich.console import Console
 
@@ -108,6 +122,6 @@ def test_keys_sort_filter_choose_and_pause_and_the_terminal_is_never_steered(sce
     assert view.chosen == view.shown[1].number
     with console.capture() as shown:
         console.print(picture(scene, view, 40, 140))
-    assert "class changes" in shown.get()
+    assert "class changes" in shown.get() and "\\n" not in shown.get()
     view.press("q")
     assert view.done
