@@ -37,7 +37,7 @@ class DemoScreen:
             self._live.stop()
 
     def tell(self, text: str) -> None:
-        self._console.print(f"[bold cyan]·[/] {text}", highlight=False)
+        self._console.print(Text.assemble(("·", "bold cyan"), f" {text}"), highlight=False)
 
     def watch(self, state: LiveState) -> None:
         if self._console.is_terminal:
