@@ -153,6 +153,7 @@ def _safety_lines(safety: dict[str, Any] | None, doubt: float | None) -> list[st
         f"certainty         1 - p {seen}; {objects} validation objects support {safety['needed_doubt']:.2g}",
         f"contradiction     sure opposite views: median p {safety['contradiction_median']:.2f}, above .9 in "
         f"{safety['contradiction_high']:.1%} of {safety['pairs']} pairs",
+        f"odd frame         one sure frame of another class: p above .9 in {safety.get('odd_high', 0):.1%}",
         f"repetition        one frame 200 times: certainty {safety['certainty_rise']:+.3f}, "
         f"NLL {safety['nll_rise']:+.3f}",
     ]

@@ -120,11 +120,11 @@ def _conditions(document: dict[str, Any]) -> Table:
 
 
 def _safety(document: dict[str, Any]) -> Table:
-    title = "sure opposite views: median p, share above .9; one frame 200 times: certainty, NLL; 1 - p"
-    columns = ("fuser", "regime", "median p", "p > .9", "certainty", "NLL", "1 - p", "safe")
+    title = "sure opposite views: median p, p > .9; an odd frame: p > .9; one frame 200 times; least 1 - p"
+    columns = ("fuser", "regime", "median p", "p > .9", "odd > .9", "certainty", "NLL", "1 - p", "safe")
     table = _table(title, columns, left=2)
     for r in document["safety"]:
-        sure = (f"{r['contradiction_median']:.3f}", f"{r['contradiction_high']:.1%}")
+        sure = (f"{r['contradiction_median']:.3f}", f"{r['contradiction_high']:.1%}", f"{r['odd_high']:.1%}")
         rise = (f"{r['certainty_rise']:+.3f}", f"{r['nll_rise']:+.3f}", f"{r['least_doubt']:.1e}")
         table.add_row(r["fuser"], r["regime"], *sure, *rise, "no" if r["faults"] else "yes")
     return table

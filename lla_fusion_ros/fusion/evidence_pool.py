@@ -33,16 +33,21 @@ MOST_DOUBT = 0.25
 # Of contradictions beside the tracks in a fit: hardly felt by the NLL; more only where that leaves it unsafe.
 OPPOSED_WEIGHTS = (0.05, 0.3, 2.0)
 RARITY_RIDGE = 3e-4
+# A second opinion guards against odd frames: weights are more equal there, and a class needs a second view.
+SECOND_OPINION = 0.2  # how much it counts
+EVEN = 0.25  # its weights are u^EVEN
+LEAST_CONFIRMED = 1e-3  # of a class's support, where a single view gives all of it
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The state: five sums over views.
+    """The state: seven sums over views.
 
     Attributes:
         count: L, the number of views.                                        [tracks]
         weight: sum of the weights u.                                         [tracks]
         pmf: sum of u p.                                                      [tracks, classes]
+        even, squares: sum of e and of e^2, with e = u^EVEN p.                [tracks, classes]
         footprint: sum of u v, with v = B^T phi of all networks in a row.     [tracks, networks * D]
         variance: sum of u V, with V = |v|^2.                                 [tracks]
     """
@@ -50,6 +55,8 @@ class Evidence:
     count: Array
     weight: Array
     pmf: Array
+    even: Array
+    squares: Array
     footprint: Array
     variance: Array
 
@@ -64,9 +71,19 @@ class Evidence:
         ratio = self.variance / weight / of_mean.clip(min=SMALLEST)
         return ratio.clip(max=self.count).clip(min=1.0)
 
+    def confirmed(self) -> Array:
+        """For each class, what speaks for it besides the view that speaks for it most.  [tracks, classes]
+
+        The mean of e times 1 - 1/n, n = (sum e)^2 / sum e^2 being how many views support the class.
+        """
+        views = (self.even**2 / self.squares.clip(min=SMALLEST)).clip(min=1.0)
+        mean = self.even / self.even.sum(-1)[:, None].clip(min=SMALLEST)
+        return mean * (1.0 - (1.0 - LEAST_CONFIRMED) / views)
+
 
 class EvidencePool(QualityFuser):
-    """q = softmax(ln(sum u_t p_t / sum u_t) L_eff^alpha / T),  pmf = (1 - 2 doubt) q + 2 doubt r.
+    """q = .8 softmax(ln(sum u_t p_t / sum u_t) g) + .2 softmax(ln(second opinion) g),  g = L_eff^alpha / T,
+    pmf = (1 - 2 doubt) q + 2 doubt r.
 
     p_t is the mean over networks of softmax(z_t / T_t + rarity rho): T_t = view_temperature e^(theta . f_t)
     with the standardised quality features f_t makes a bad view flat, rho corrects for classes that networks
@@ -76,6 +93,9 @@ class EvidencePool(QualityFuser):
     so a stuck camera or a parked car makes nothing surer. The pool is linear and the fit also sees pairs of
     sure views of different classes, half the truth to each: views that contradict each other leave both
     classes open, whichever of them is the surer one.
+
+    The second opinion (`Evidence.confirmed`) is what the views say without the one that supports a class
+    most: a single odd frame, however sure, never makes its class sure against the others.
 
     r = softmax(spread ln q), where no class lies more than a factor of M - 1 below the first, gives the
     first class half at most. So 1 - p >= doubt for every class and any number of classes and views. `doubt`
@@ -106,8 +126,8 @@ class EvidencePool(QualityFuser):
     def initial(self, tracks: int) -> Evidence:
         p = self.posterior
         one = np.zeros(tracks)
-        wide = np.zeros((tracks, p.classes)), np.zeros((tracks, p.networks * p.features))
-        return Evidence(one, one.copy(), *wide, one.copy())
+        pmf, footprint = np.zeros((tracks, p.classes)), np.zeros((tracks, p.networks * p.features))
+        return Evidence(one, one.copy(), pmf, pmf.copy(), pmf.copy(), footprint, one.copy())
 
     def inputs(self, views: MeasuredViews) -> tuple[np.ndarray, ...]:
         footprint = views.bounded_features.swapaxes(0, 1) @ self.posterior.mean_whitening  # [c, t, D]
@@ -121,22 +141,26 @@ class EvidencePool(QualityFuser):
         pmf = softmax(shifted / flatter[:, None, None] + v["rarity"] * rarity).mean(axis=1)
         entropy = -(pmf * log(pmf.clip(min=FLOOR))).sum(-1)
         weight = exp(-v["gamma"] * entropy)
+        even = (weight**EVEN)[:, None] * pmf
         return Evidence(
             count=ones_like(weight),
             weight=weight,
             pmf=weight[:, None] * pmf,
+            even=even,
+            squares=even**2,
             footprint=weight[:, None] * footprint,
             variance=weight * (footprint**2).sum(-1),
         )
 
     def predict(self, state: Evidence) -> Array:
         v = self.value
-        pooled = log((state.pmf / state.weight.clip(min=SMALLEST)[:, None]).clip(min=FLOOR))
-        scores = pooled * growth(state.independent_views(), v["alpha"], v["temperature"])
-        below = scores - largest(scores)
-        lowest = -float(np.log(max(scores.shape[-1] - 1, 1)))
-        tail = softmax((v["spread"] * below).clip(min=lowest))
-        return (1.0 - 2.0 * v["doubt"]) * softmax(scores) + 2.0 * v["doubt"] * tail
+        grown = growth(state.independent_views(), v["alpha"], v["temperature"])
+        pooled = state.pmf / state.weight.clip(min=SMALLEST)[:, None]
+        first, second = (log(part.clip(min=FLOOR)) * grown for part in (pooled, state.confirmed()))
+        lowest = -float(np.log(max(first.shape[-1] - 1, 1)))
+        tail = softmax((v["spread"] * (first - largest(first))).clip(min=lowest))
+        pmf = (1.0 - SECOND_OPINION) * softmax(first) + SECOND_OPINION * softmax(second)
+        return (1.0 - 2.0 * v["doubt"]) * pmf + 2.0 * v["doubt"] * tail
 
     @classmethod
     def fit(cls, posterior: EnsemblePosterior, tracks: TrackViews) -> dict[str, Value]:

@@ -1,7 +1,7 @@
 """What a default fuser must not do, measured on views of known objects.
 
-Be sure where sure views contradict each other; grow surer of one frame that comes again and again; be surer
-than the number of objects it was fitted on supports.
+Be sure where sure views contradict each other; be sure of what a single odd frame shows; grow surer of one
+frame that comes again and again; be surer than the number of objects it was fitted on supports.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from lla_fusion_ros.types.track_views import TrackViews
 SURE = 0.99  # of a single view, as the mean pmf of the networks has it
 PAIRS, REPEATED_VIEWS = 1000, 200  # so many are tried
 EACH, TIMES = 15, 200  # views of each side of a contradiction; how often a frame comes again
+BEFORE_ODD = 5  # views of an object before one of another object is seen
 
 MOST_MEDIAN = 0.7  # probability of either side of a contradiction, in half of the pairs
 HIGH, MOST_HIGH = 0.9, 0.05  # and it may lie above HIGH in so many of them
@@ -46,6 +47,7 @@ class Safety:
     Attributes:
         pairs: contradictions tried; 0 where the networks are never so sure.
         contradiction_median, contradiction_high: largest probability, and the share of pairs above HIGH.
+        odd_high: share of tracks that show the class of a sure odd frame above HIGH, after BEFORE_ODD views.
         nll_rise, certainty_rise: from one frame to the same frame TIMES times, mean over views.
         least_doubt: the smallest 1 - p of any track or repeated frame.
         needed_doubt: what the number of objects asks for.
@@ -54,6 +56,7 @@ class Safety:
     pairs: int
     contradiction_median: float
     contradiction_high: float
+    odd_high: float
     nll_rise: float
     certainty_rise: float
     least_doubt: float
@@ -66,6 +69,10 @@ class Safety:
                 self.contradiction_median <= MOST_MEDIAN and self.contradiction_high <= MOST_HIGH,
                 f"sure views that contradict each other give p > {HIGH} in {self.contradiction_high:.0%} of "
                 f"pairs (median {self.contradiction_median:.2f})",
+            ),
+            (
+                self.odd_high <= MOST_HIGH,
+                f"one odd frame after {BEFORE_ODD} others gives p > {HIGH} in {self.odd_high:.0%} of tracks",
             ),
             (
                 self.nll_rise <= MOST_NLL_RISE and self.certainty_rise <= MOST_CERTAINTY_RISE,
@@ -93,20 +100,28 @@ def opposed_views(
     views: MeasuredViews, tracks: TrackViews, count: int = PAIRS, seed: int = 0
 ) -> Opposed | None:
     """Random pairs of sure views that contradict each other; None where there are none."""
-    rng = np.random.default_rng(seed)
     source = np.repeat(tracks.source, tracks.longest)
-    sure = rng.permutation(np.flatnonzero(tracks.real.ravel() & (views.mean_pmf.max(axis=1) >= SURE)))
-    if len(sure) == 0:
-        return None
-    # Every object counts the same: one that is seen long and well would hide those that are barely sure.
-    _, of_view, size = np.unique(source[sure], return_inverse=True, return_counts=True)
-    share = 1.0 / size[of_view]
-    first, second = rng.choice(sure, (2, 4 * count), p=share / share.sum())
+    first, second = _sure_views(views, tracks, 8 * count, seed).reshape(2, -1)
     differ = (views.top[first] != views.top[second]) & (source[first] != source[second])
     first, second = first[differ][:count], second[differ][:count]
     if len(first) == 0:
         return None
     return Opposed(first, second, np.stack([views.top[first], views.top[second]], axis=1))
+
+
+def _sure_views(views: MeasuredViews, tracks: TrackViews, count: int, seed: int) -> np.ndarray:
+    """Rows of random sure views, none where there are none.  [count] int
+
+    Every object counts the same: one that is seen long and well would hide those that are barely sure.
+    """
+    rng = np.random.default_rng(seed)
+    sure = rng.permutation(np.flatnonzero(tracks.real.ravel() & (views.mean_pmf.max(axis=1) >= SURE)))
+    if len(sure) == 0:
+        return sure
+    source = np.repeat(tracks.source, tracks.longest)[sure]
+    _, of_view, size = np.unique(source, return_inverse=True, return_counts=True)
+    share = 1.0 / size[of_view]
+    return rng.choice(sure, count, p=share / share.sum())
 
 
 def safety_of(fuser: Fuser, tracks: TrackViews, views: MeasuredViews, seed: int = 0) -> Safety:
@@ -117,6 +132,7 @@ def safety_of(fuser: Fuser, tracks: TrackViews, views: MeasuredViews, seed: int 
         surest = contradicted(fuser, views, opposed).max(axis=-1)  # [2, pairs]
         median = float(np.median(surest, axis=1).max())
         high = float((surest > HIGH).mean(axis=1).max())
+    odd = odd_frame(fuser, tracks, views, seed)
     label = np.repeat(tracks.label, tracks.longest)
     known = np.flatnonzero(tracks.real.ravel() & (label >= 0))
     rows = np.random.default_rng(seed).permutation(known)[:REPEATED_VIEWS]
@@ -129,6 +145,7 @@ def safety_of(fuser: Fuser, tracks: TrackViews, views: MeasuredViews, seed: int 
         pairs=0 if opposed is None else len(opposed.first),
         contradiction_median=median,
         contradiction_high=high,
+        odd_high=float((odd > HIGH).mean()) if len(odd) else 0.0,
         nll_rise=float(nll_again - nll_once),
         certainty_rise=float((again.max(axis=1) - once.max(axis=1)).mean()),
         least_doubt=1.0 - surest_p,
@@ -156,3 +173,22 @@ def repeated(fuser: Fuser, views: MeasuredViews, rows: np.ndarray) -> tuple[np.n
     for _ in range(TIMES - 1):
         state = fuser.update(state, frame)
     return once, fuser.predict(state)
+
+
+def odd_frame(fuser: Fuser, tracks: TrackViews, views: MeasuredViews, seed: int = 0) -> np.ndarray:
+    """The probability of the class that one sure view of another object shows, after BEFORE_ODD views.
+
+    Empty where no track is so long or no view so sure.  [tracks tried]
+    """
+    odd = _sure_views(views, tracks, PAIRS, seed)
+    long = np.flatnonzero((tracks.steps >= BEFORE_ODD) & (tracks.label >= 0))
+    if len(odd) == 0 or len(long) == 0:
+        return np.zeros(0)
+    shown = np.random.default_rng(seed).choice(long, PAIRS)
+    other = tracks.source[odd // tracks.longest] != tracks.source[shown]
+    differ = other & (views.top[odd] != tracks.label[shown])
+    odd, shown = odd[differ], shown[differ]
+    state = fuser.initial(len(odd))
+    for rows in (*(shown * tracks.longest + step for step in range(BEFORE_ODD)), odd):
+        state = fuser.update(state, measured(views.take(rows), views.posterior))
+    return fuser.predict(state)[np.arange(len(odd)), views.top[odd]]

@@ -58,11 +58,11 @@ def fit_warnings(
     a space made without its own object, so that the rates stay honest.
     """
     seen = Seen(posterior, inside, outside, reference, conditions, unreadable)
-    return fit_warnings_of([seen], known_space(seen.base, seed), seed)
+    return fit_warnings_of([seen], known_space(seen.base), seed)
 
 
-def known_space(tracks: TrackViews, seed: int = 0) -> FeatureSpace:
-    return fit_space(tracks.features, tracks.steps, tracks.label, seed)
+def known_space(tracks: TrackViews) -> FeatureSpace:
+    return fit_space(tracks.features, tracks.steps, tracks.label)
 
 
 def fit_warnings_of(seen: Sequence[Seen], space: FeatureSpace, seed: int = 0) -> WarningModel:
@@ -79,7 +79,7 @@ def fit_warnings_of(seen: Sequence[Seen], space: FeatureSpace, seed: int = 0) ->
         )
     known, strange, bad, views = [], [], [], []
     for each in seen:
-        weak, own = weak_posterior(each.posterior), known_space(each.base, seed)
+        weak, own = weak_posterior(each.posterior), known_space(each.base)
         met = each.inside if each.conditions is None else joined([each.inside, each.conditions])
         parts = [(own, np.arange(len(met)))]
         if each.reference is None:
@@ -114,7 +114,7 @@ def _crossed(base: TrackViews, tracks: TrackViews, seed: int) -> list[tuple[Feat
     parts = []
     for part in range(FOLDS):
         rest = fold[of_base] != part
-        space = fit_space(base.features[rest], base.steps[rest], base.label[rest], seed)
+        space = fit_space(base.features[rest], base.steps[rest], base.label[rest])
         parts.append((space, np.flatnonzero(np.isin(tracks.source, objects[fold == part]))))
     return parts
 

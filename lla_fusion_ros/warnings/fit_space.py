@@ -7,15 +7,14 @@ from scipy.linalg import eigh
 
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.warnings.model import FeatureSpace
-from lla_fusion_ros.warnings.scores import plain_features, unit_features
+from lla_fusion_ros.warnings.scores import TINY, plain_features, unit_features
 
-BANK = 600  # remembered track means
 RESIDUAL = 32  # directions of the residual subspace, at most half of all
 PROJECTED = 24  # directions of the identity-switch test
 SHRINK = 0.05  # share of the mean variance added to every covariance
 
 
-def fit_space(features: np.ndarray, steps: np.ndarray, label: np.ndarray, seed: int = 0) -> FeatureSpace:
+def fit_space(features: np.ndarray, steps: np.ndarray, label: np.ndarray) -> FeatureSpace:
     """The feature space of tracks of known classes.
 
     features [tracks, steps, networks, D], steps, label [tracks]
@@ -30,7 +29,8 @@ def fit_space(features: np.ndarray, steps: np.ndarray, label: np.ndarray, seed: 
     means = _means(views, of_track, len(steps))  # [tracks, networks, d]
     whitening, centres, middle, residual = _per_network(views, label[of_track])
     return FeatureSpace(
-        bank=_bank(features, steps, seed).astype(np.float16).astype(np.float32),  # as a bundle gives it back
+        # in 16 bits, as a bundle gives it back
+        bank=_class_means(features, steps, label).astype(np.float16).astype(np.float32),
         whitening=whitening.astype(np.float32),
         centres=centres.astype(np.float32),
         middle=middle.astype(np.float32),
@@ -88,13 +88,15 @@ def _projection(views: np.ndarray, means: np.ndarray, of_track: np.ndarray, labe
     return vectors[:, -directions:]
 
 
-def _bank(features: np.ndarray, steps: np.ndarray, seed: int) -> np.ndarray:
-    """Unit features of track means over the first 1, 3, 10 and all views.  [b, networks * d]"""
-    entries = []
+def _class_means(features: np.ndarray, steps: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """Unit mean of each class's tracks, seen for 1, 3, 10 and all views.  [classes, networks * d]"""
+    entries, labels = [], []
     sums = np.cumsum(features, axis=1, dtype=np.float64)
     for length in (1, 3, 10, features.shape[1]):
         rows = np.flatnonzero(steps >= min(length, 10))
         last = np.minimum(steps[rows], length)
         entries.append(unit_features(plain_features(sums[rows, last - 1] / last[:, None, None])))
-    bank = np.concatenate(entries)
-    return bank[np.random.default_rng(seed).permutation(len(bank))[:BANK]]
+        labels.append(label[rows])
+    _, of_class = np.unique(np.concatenate(labels), return_inverse=True)
+    means = _means(np.concatenate(entries), of_class, int(of_class.max()) + 1)
+    return means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), TINY)

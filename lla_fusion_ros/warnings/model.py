@@ -37,10 +37,10 @@ SCORES = (
 
 @dataclass(frozen=True, slots=True)
 class FeatureSpace:
-    """Where the features of known objects lie (k classes, r directions, b remembered tracks).
+    """Where the features of known objects lie (k classes, r directions).
 
     Attributes:
-        bank: unit features of known tracks.                                [b, networks * d]
+        bank: unit mean features of each class; of many tracks in bundles made before.  [b, networks * d]
         whitening: of the spread within a class.                             [networks, d, d]
         centres: whitened class means.                                       [networks, k, d]
         middle: mean feature.                                                   [networks, d]
@@ -54,6 +54,11 @@ class FeatureSpace:
     middle: np.ndarray
     residual: np.ndarray
     projection: np.ndarray
+
+    @property
+    def neighbours(self) -> int:
+        """How many of the bank a track is compared with: the nearest class, or the five nearest tracks."""
+        return 1 if len(self.bank) <= self.centres.shape[1] else 5
 
     def project(self, features: np.ndarray) -> np.ndarray:
         """Features with the bias as the identity-switch test compares them.  [t, networks, D] -> [t, r]"""

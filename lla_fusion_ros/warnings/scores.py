@@ -72,7 +72,7 @@ def score_table(space: FeatureSpace, weak: EnsemblePosterior, means: Sums) -> tu
         "entropy": entropy(means.pmf),  # eq. 33, the paper's score
         "information": information,
         "energy": -means.energy,
-        "neighbours": neighbour_distance(space.bank, unit_features(plain)),
+        "neighbours": neighbour_distance(space.bank, unit_features(plain), space.neighbours),
         "mahalanobis": class_distance(plain, space.whitening, space.centres),
         "residual": residual_norm(plain, space.middle, space.residual),
         "disagreement": means.disagreement,
@@ -131,8 +131,8 @@ def unit_features(plain: np.ndarray) -> np.ndarray:
     return unit.reshape(tracks, networks * width)
 
 
-def neighbour_distance(bank: np.ndarray, unit: np.ndarray, neighbours: int = 5) -> np.ndarray:
-    """Mean cosine distance to the nearest features of known tracks.  bank [b, c d], unit [t, c d] -> [t]"""
+def neighbour_distance(bank: np.ndarray, unit: np.ndarray, neighbours: int) -> np.ndarray:
+    """Mean cosine distance to the nearest of the bank.  bank [b, c d], unit [t, c d] -> [t]"""
     nearest = min(neighbours, len(bank))
     similarity = np.partition(unit @ bank.T, len(bank) - nearest, axis=1)
     return 1.0 - similarity[:, len(bank) - nearest :].mean(axis=1, dtype=np.float64)

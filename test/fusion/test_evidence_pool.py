@@ -49,8 +49,11 @@ def test_it_is_its_formula_written_out_the_slow_way() -> None:
     mean = np.einsum("t,tcd->cd", weight, features) / weight.sum()
     count = np.clip((weight @ variance(features)) / weight.sum() / variance(mean), 1, 4)
     pool = np.log(weight @ pmf / weight.sum()) * count**0.8 / 0.5
-    q = softmax(pool)
-    tail = softmax(np.maximum(0.3 * (np.log(q) - np.log(q.max())), -np.log(3)))
+    tail = softmax(np.maximum(0.3 * (pool - pool.max()), -np.log(3)))
+    even = weight[:, None] ** 0.25 * pmf
+    supporters = even.sum(axis=0) ** 2 / (even**2).sum(axis=0)
+    second = even.sum(axis=0) / even.sum() * (1 - 0.999 / supporters)
+    q = 0.8 * softmax(pool) + 0.2 * softmax(np.log(second) * count**0.8 / 0.5)
     expected = (1 - 2 * 0.01) * q + 2 * 0.01 * tail
     fuser = make_fuser("evidence_pool", POSTERIOR, {**VALUES, "doubt": 0.01, "spread": 0.3})
     np.testing.assert_allclose(fused(fuser, views), expected, rtol=1e-8)
@@ -106,6 +109,18 @@ def test_contradicting_sure_views_stay_open_until_one_side_outweighs_the_other()
     assert more.argmax() == 2 and more[2] > 0.9
 
 
+def test_one_odd_frame_never_makes_its_class_sure_until_a_second_one_confirms_it() -> None:
+    """Five views that are hardly sure of class 0, then sure ones of class 2."""
+    fuser = make_fuser("evidence_pool", POSTERIOR, {"gamma": 3.0})
+    unsure = [sure_view(POSTERIOR, 0, seed) for seed in range(5)]
+    unsure = [Views(view.logits / 10, view.features) for view in unsure]
+    odd = [sure_view(POSTERIOR, 2, seed) for seed in range(10, 15)]
+    shown = [fused(fuser, [*unsure, *odd[:number]])[2] for number in range(6)]
+    assert shown[0] < 0.2 and 0.5 < shown[1] < 0.85
+    assert shown[1] < shown[2] and shown[5] > 0.95
+    assert fused(fuser, odd[:1])[2] > 0.95  # a first view is not odd
+
+
 def test_a_fit_keeps_contradictions_open_and_its_doubt_is_what_the_objects_support() -> None:
     posterior = make_posterior(2)
     logits, features, steps, label = tracks_with_bad_frames(posterior, steps=3, seed=3)
@@ -129,6 +144,7 @@ def test_each_fault_is_found_in_a_fuser_that_has_it() -> None:
 
     assert "contradict" in faults("product") and "200 times" in faults("product")
     assert "contradict" not in faults("mean_pmf") and "200 times" not in faults("mean_pmf")
+    assert "odd frame" in faults("last") and "odd frame" not in faults("mean_pmf")
     assert "the objects support" in faults("mean_pmf")
 
 

@@ -1,4 +1,4 @@
-"""`evidence_pool` as fitted in every shipped bundle is safe, on stored views that nothing was fitted on.
+"""The default fuser of every shipped bundle is safe, on stored views that nothing was fitted on.
 
 `views_of_shipped_bundles.npz` holds, for each bundle, one view of up to 150 objects that the networks are
 sure of (p >= .99) and 16 views that they are not, in 16 bits.
@@ -23,14 +23,14 @@ STORED = np.load(Path(__file__).parent / "views_of_shipped_bundles.npz")
 
 @pytest.fixture(scope="module", params=["gtsrb", "belgium", "signworld"])
 def shipped(request):
-    """Bundle, its evidence_pool, and stored views, each a track of its own."""
+    """Bundle, its default fuser, and stored views, each a track of its own."""
     bundle = load_bundle(REPOSITORY / "models" / f"{request.param}.safetensors")
     logits, features = (
         STORED[f"{request.param}_{part}"].astype(np.float32)[:, None] for part in ("logits", "features")
     )
     label = STORED[f"{request.param}_label"].astype(int)
     tracks = TrackViews.of_one_camera(logits, features, np.ones(len(label), int), label)
-    return bundle, bundle.fuser("evidence_pool"), tracks, flat_views(bundle.posterior(), logits, features)
+    return bundle, bundle.fuser(), tracks, flat_views(bundle.posterior(), logits, features)
 
 
 def test_sure_views_that_contradict_each_other_leave_both_classes_open(shipped):
@@ -55,6 +55,22 @@ def test_one_side_wins_once_it_outweighs_the_other(shipped):
         shares.append(fuser.predict(state)[rows, opposed.classes[:, 1]])
     assert (shares[1] > shares[0]).mean() > 0.95
     assert np.median(shares[1]) > 0.7
+
+
+def test_one_odd_frame_is_not_shown_as_sure(shipped):
+    """Five unsure views of an object, then a sure one of another."""
+    _, fuser, tracks, views = shipped
+    unsure = np.flatnonzero(views.mean_pmf.max(axis=1) < 0.99)
+    assert len(unsure) >= 10
+    sure = np.setdiff1d(np.arange(len(tracks)), unsure)
+    mine, odd = np.repeat(unsure, 20), np.resize(np.random.default_rng(0).permutation(sure), 20 * len(unsure))
+    differ = views.top[mine] != views.top[odd]
+    mine, odd = mine[differ], odd[differ]
+    state = fuser.initial(len(mine))
+    for _ in range(5):
+        state = fuser.update(state, views.take(mine))
+    shown = fuser.predict(fuser.update(state, views.take(odd)))[np.arange(len(odd)), views.top[odd]]
+    assert (shown > 0.9).mean() <= 0.02
 
 
 def test_one_frame_again_and_again_makes_nothing_surer(shipped):

@@ -84,6 +84,15 @@ def test_other_tracks_can_be_the_reference_of_what_is_known(world) -> None:
     np.testing.assert_array_equal(model.space.centres, again.centres)
 
 
+def test_a_track_is_compared_with_the_mean_of_each_class(world) -> None:
+    known = world.known(60)
+    space = fit_space(known.features, known.steps, known.label)
+    assert len(space.bank) == len(np.unique(known.label)) and space.neighbours == 1
+    np.testing.assert_allclose(np.linalg.norm(space.bank, axis=1), 1.0, atol=1e-3)
+    old = replace(space, bank=np.repeat(space.bank, 100, axis=0))  # as in bundles made before
+    assert old.neighbours == 5
+
+
 def in_the_dark(world, tracks, darkness: float, seed: int = 0):
     """Tracks that look half like strangers in dark pictures."""
     rng, other, share = np.random.default_rng(seed), world.strange(len(tracks)), 0.4 * darkness

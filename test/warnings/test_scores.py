@@ -45,7 +45,7 @@ def test_neighbour_distance_is_the_mean_over_the_nearest() -> None:
     bank /= np.linalg.norm(bank, axis=1, keepdims=True)
     probe /= np.linalg.norm(probe, axis=1, keepdims=True)
     expected = [np.sort(1 - bank @ row)[:5].mean() for row in probe]
-    np.testing.assert_allclose(scores.neighbour_distance(bank, probe), expected)
+    np.testing.assert_allclose(scores.neighbour_distance(bank, probe, 5), expected)
 
 
 def test_unit_features_ignore_their_scale_and_the_bias() -> None:
