@@ -66,7 +66,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     drive.add_argument(
         "--rig", choices=("two", "three"), default="two", help="cameras; three overlap in part (%(default)s)"
     )
-    drive.add_argument("--row", action="store_true", help="a row of equal signs, hard to tell apart")
+    drive.add_argument(
+        "--row",
+        nargs="?",
+        const="0,1e4",
+        metavar="FROM,TO",
+        help="a row of equal signs, hard to tell apart: from and to these seconds; alone: all the way",
+    )
     drive.add_argument("--without-ids", action="store_true", help="boxes as of a detector without a tracker")
     data = parser.add_argument_group("a data set")
     add_data_arguments(data, required=False)
@@ -121,20 +127,25 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _drive(args: argparse.Namespace) -> Scenes:
-    import numpy as np
-
     from lla_fusion_ros.lab.makebag.write import drive_frames
     from lla_fusion_ros.signworld import CLASS_NAMES, Drive, DriveSettings
     from lla_fusion_ros.signworld.drive_settings import RIGS
     from lla_fusion_ros.signworld.geometry import rig_of
-    from lla_fusion_ros.signworld.scene import place_row
 
     settings = DriveSettings(seed=args.seed, duration=args.duration, rate=args.rate, cameras=RIGS[args.rig])
     if args.row:
-        end = settings.speed * settings.duration + 40.0
-        settings = replace(settings, objects=place_row(end, np.random.default_rng([args.seed, 6])))
+        settings = replace(settings, row=_stretch(args.row, args.duration))
     drive = Drive(settings)
     return drive_frames(drive), len(drive), "signworld", tuple(CLASS_NAMES), rig_of(drive)
+
+
+def _stretch(text: str, duration: float) -> tuple[float, float]:
+    """Seconds; signs are seen some seconds before the vehicle passes them."""
+    try:
+        begin, end = map(float, text.split(","))
+    except ValueError:
+        raise InputError(f"--row {text}: expected FROM,TO in seconds, as 5,12") from None
+    return begin, min(end, duration + 5.0)
 
 
 def _dataset(args: argparse.Namespace) -> Scenes:

@@ -23,6 +23,7 @@ from lla_fusion_ros.signworld.scene import (
     occluder,
     place_object,
     place_objects,
+    place_row,
     scatter_props,
 )
 
@@ -203,6 +204,10 @@ def _furnish(settings: DriveSettings) -> tuple[tuple[RoadsideObject, ...], tuple
     objects = settings.objects
     if objects is None:
         objects = place_objects(stop + SIGHT, settings.outside_share, rng)
+    if settings.row is not None:
+        begin, end = (settings.speed * time for time in settings.row)
+        own = place_row(end, np.random.default_rng([settings.seed, 6]), max(begin, 10.0), "row{number:03d}")
+        objects = (*(thing for thing in objects if not begin <= thing.position[2] < end), *own)
     props = list(scatter_props(-5.0, stop + 150.0, rng))
     drawn = [thing.id for thing in objects if rng.random() < settings.occluded_share]
     hidden = drawn if settings.occluded is None else settings.occluded

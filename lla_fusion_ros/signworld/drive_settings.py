@@ -70,6 +70,7 @@ class DriveSettings:
         speed: metres per second.
         start: stamp of the first frame, nanoseconds.
         objects: what stands along the road; None places signs at random.
+        row: seconds from and to which the vehicle passes a row of equal signs, in the place of `objects`.
         outside_share: of randomly placed objects, how many belong to no class.
         occluded: ids of the objects that have a van or bush before them; None draws `occluded_share` of them.
         conditions: outside the stretches.
@@ -86,6 +87,7 @@ class DriveSettings:
     start: int = 1_700_000_000_000_000_000
     cameras: tuple[Camera, ...] = TWO_CAMERAS
     objects: tuple[RoadsideObject, ...] | None = None
+    row: tuple[float, float] | None = None
     outside_share: float = 0.12
     occluded: tuple[str, ...] | None = None
     occluded_share: float = 0.2
@@ -106,6 +108,8 @@ def check_settings(settings: DriveSettings) -> None:
         raise InputError(
             f"duration={settings.duration} and rate={settings.rate} must be > 0, speed={settings.speed} >= 0"
         )
+    if settings.row is not None and not 0 <= settings.row[0] < settings.row[1]:
+        raise InputError(f"row={settings.row}: expected seconds from and to, the first below the second")
     unknown = [blackout.camera for blackout in settings.blackouts if blackout.camera not in names]
     if unknown:
         raise InputError(f"blackout of camera '{unknown[0]}', but the cameras are {', '.join(names)}")

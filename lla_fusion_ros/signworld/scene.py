@@ -149,14 +149,16 @@ def place_object(
     )
 
 
-def place_row(stop: float, rng: np.random.Generator) -> tuple[RoadsideObject, ...]:
-    """Equal signs in a row up to z = `stop`: nothing but their places tells them apart."""
+def place_row(
+    stop: float, rng: np.random.Generator, start: float = 20.0, name: str = "{number:03d}"
+) -> tuple[RoadsideObject, ...]:
+    """Equal signs in a row from z = `start` to `stop`: nothing but their places tells them apart."""
     gap, x, y = rng.uniform(4.0, 8.0), rng.uniform(4.7, 6.2), rng.uniform(1.2, 2.4)
     side = 1 if rng.random() < 0.7 else -1
-    name = CLASS_NAMES[int(rng.integers(len(CLASS_NAMES)))]
-    places = np.arange(20.0, stop, gap).tolist()
+    shown = CLASS_NAMES[int(rng.integers(len(CLASS_NAMES)))]
+    places = np.arange(start, stop, gap).tolist()
     return tuple(
-        RoadsideObject(f"{number:03d}", name, (side * x, y, z), 0.9)
+        RoadsideObject(name.format(number=number), shown, (side * x, y, z), 0.9)
         for number, z in enumerate(places, start=1)
     )
 

@@ -208,3 +208,14 @@ def test_the_demo_shows_everything_the_package_is_for():
     assert len(during.ids) > 0
     assert min(drive.conditions(step / 10).light for step in range(280)) < 0.4
     assert 2 * drive.steps - len(drive) == 30
+
+
+def test_a_stretch_of_the_road_may_have_a_row_of_equal_signs():
+    plain = Drive(DriveSettings(seed=5, duration=10.0))
+    with_row = Drive(DriveSettings(seed=5, duration=10.0, row=(4.0, 8.0)))
+    row = [thing for thing in with_row.objects if 36 <= thing.position[2] < 72]
+    assert len(row) >= 4 and len({(thing.name, thing.position[:2], thing.side) for thing in row}) == 1
+    outside = [thing for thing in plain.objects if not 36 <= thing.position[2] < 72]
+    assert [thing for thing in with_row.objects if thing not in row] == outside
+    with pytest.raises(InputError, match="row"):
+        Drive(DriveSettings(row=(8.0, 4.0)))

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
+from lla_fusion_ros.bundle.scores import score_bundle
 from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.contract import STATIC_TRANSFORMS, TRANSFORMS
-from lla_fusion_ros.messages.detections import write_detections
+from lla_fusion_ros.messages.detections import Listing, write_detections
 from lla_fusion_ros.messages.geometry import write_camera_info, write_transforms
 from lla_fusion_ros.messages.images import write_image
 from lla_fusion_ros.networks.classifier import Classifier
@@ -17,6 +19,7 @@ from lla_fusion_ros.signworld import Drive, DriveSettings
 from lla_fusion_ros.signworld.geometry import rig_of
 from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
+from lla_fusion_ros.types.settings import FusionSettings
 from support.objects_in_space import boxes_in_space
 from support.tiny_bundle import tiny_bundle
 
@@ -157,6 +160,62 @@ def test_a_clock_that_is_off_joins_nothing_wrong_and_is_told(bundle, frames) -> 
     play(perception, frames, clock=0.4)
     assert perception.joining.counts["joins"] == "0"
     assert "+0.40 s" in perception.joining.status("right")
+
+
+def test_transforms_that_come_late_join_from_then_on(bundle, frames) -> None:
+    perception = make(bundle)
+    tell_geometry(perception, mounts=())
+    told = []
+
+    def before(number: int) -> None:
+        if number == 20:
+            told.append(perception.joining.status("right"))
+            assert perception.joining.counts["joins"] == "0"
+            perception.offer_transforms(STATIC_TRANSFORMS, write_transforms(RIG.mounts))
+
+    fused = play(perception, frames, before=before)
+    assert "no transform leads" in told[0] and shared(fused)
+    assert perception.joining.status("right").startswith("joined") and len(fused) == len(frames)
+
+
+def boxes_only(drive: Drive, rng: np.random.Generator):
+    """Camera, stamp and boxes of a drive as a detector gives them, without its images."""
+    for step in range(drive.steps):
+        for number, camera in enumerate(drive.camera_names):
+            moment = drive._time(step, number)
+            x, z = drive.vehicle(moment)
+            ahead = [thing for thing in drive.objects if 0 < thing.position[2] - z < 60]
+            seen = drive._tracked(number, drive._renderers[number].see(ahead, (x, z)))
+            edges = np.array([each.box for each in seen]).reshape(-1, 4)
+            sides = edges[:, 2:] - edges[:, :2]
+            middle = edges[:, :2] + sides * (0.5 + rng.normal(0, 0.05, sides.shape))
+            boxes = np.column_stack([middle, np.zeros(len(seen)), sides])
+            yield camera, drive.settings.start + round(moment * 1e9), boxes
+
+
+@pytest.mark.parametrize(("turned", "said"), [(0.0, "joined"), (10.0, "none fits: check its camera_info")])
+def test_a_camera_that_is_turned_by_ten_degrees_joins_nothing_and_says_so(turned, said) -> None:
+    drive = Drive(DriveSettings(seed=21, look=1, duration=12.0))
+    rig = rig_of(drive)
+    turn = Rotation.from_quat(rig.mounts[1].turn) * Rotation.from_euler("y", turned, degrees=True)
+    mounts = (rig.mounts[0], replace(rig.mounts[1], turn=tuple(turn.as_quat())))
+    perception = Perception(
+        score_bundle(["sign"]),
+        None,
+        CAMERAS,
+        StreamSettings(queue_depth=1000),
+        FusionSettings(idle_timeout=1.0),
+    )
+    tell_geometry(perception, rig.infos, mounts)
+    fused = 0
+    for camera, stamp, boxes in boxes_only(drive, np.random.default_rng(21)):
+        pmf = np.ones((len(boxes), 1))
+        told = Listing(most=1, class_names=["sign"], rest=False)
+        data = write_detections(Header(stamp, camera), ("",) * len(boxes), boxes, pmf, told)
+        perception.offer(camera, "detections", data, now=stamp)
+        fused += len(perception.step())
+    assert (perception.joining.counts["joins"] == "0") == bool(turned)
+    assert said in perception.joining.status("right") and fused == 240
 
 
 def test_hostile_bytes_are_counted_and_change_nothing(bundle) -> None:
