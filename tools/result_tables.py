@@ -350,15 +350,9 @@ def card(results: Results, name: str) -> str:
     header = ["regime", "single frames right", "fused", f"fused, L={last['L']}", "its NLL", "its ECE"]
     return (
         markdown(["", ""], _facts(bundle, path.stat().st_size))
-        + f"\nThe {record['tracks']} test tracks, default fuser{_when(bundle)}:\n\n"
+        + f"\nThe {record['tracks']} test tracks, default fuser:\n\n"
         + markdown(header, rows)
     )
-
-
-def _when(bundle: Bundle) -> str:
-    if not bundle.meta.dataset.get("all_tracks"):
-        return ""
-    return ", before the networks were trained on these tracks, too (without the last command)"
 
 
 def _facts(bundle: Bundle, size: int) -> list[tuple[str, str]]:
@@ -376,10 +370,7 @@ def _facts(bundle: Bundle, size: int) -> list[tuple[str, str]]:
         ("input", f"RGB crops of {meta.input_size} px, boxes grown by {meta.crop_margin:.0%} on each side"),
         (
             "tracks",
-            f"{tracks['train']} training, all there are; calibrated on {tracks['validation']} of them by "
-            "networks that had not seen these"
-            if meta.dataset.get("all_tracks")
-            else f"{tracks['train']} training, {tracks['validation']} validation, {tracks['test']} test"
+            f"{tracks['train']} training, {tracks['validation']} validation, {tracks['test']} test"
             + (" (the data set's own test part)" if meta.dataset.get("own_test") else ""),
         ),
         (
