@@ -7,6 +7,8 @@ Axes: t tracks, c networks, m classes, D features with the 1 for the bias, d fea
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
@@ -45,7 +47,7 @@ def known_scores(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """mutual_information, ood_score, p_known and p_readable of each track.  4 x [t]"""
     means = sums.means()
-    table, information = score_table(model.space, weak, means)
+    table, information = score_table(model.space, weak, means, model.unknown.coefficients != 0)
     score = model.unknown(table)
     return information, score, *model.p_values(score, means.quality)
 
@@ -62,30 +64,38 @@ def contradiction_p_values(
     return model.switch.p_value(switch), model.camera.p_value(disagreement)
 
 
-def score_table(space: FeatureSpace, weak: EnsemblePosterior, means: Sums) -> tuple[np.ndarray, np.ndarray]:
-    """All scores of SCORES, and the Laplace mutual information in nats.  [t, scores], [t]"""
+def score_table(
+    space: FeatureSpace, weak: EnsemblePosterior, means: Sums, used: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """All scores of SCORES, and the Laplace mutual information in nats.  [t, scores], [t]
+
+    used [scores] bool: the scores to compute, the others are 0; None: all
+    """
     variance = fused_variance(weak, means.features)
     information = laplace_information(means.logits, variance)
     plain = plain_features(means.features)
     top = means.logits.argmax(axis=1)
-    columns = {
-        "entropy": entropy(means.pmf),  # eq. 33, the paper's score
-        "information": information,
-        "energy": -means.energy,
-        "neighbours": neighbour_distance(space.bank, unit_features(plain), space.neighbours),
-        "mahalanobis": class_distance(plain, space.whitening, space.centres),
-        "residual": residual_norm(plain, space.middle, space.residual),
-        "disagreement": means.disagreement,
-        "view_entropy": means.entropy,
-        "feature_norm": np.log(np.maximum(lengths(plain), 1e-6)).mean(axis=1, dtype=np.float64),
-        "view_norm": means.log_norm,
-        "top_logit": -means.logits.max(axis=1),
-        "variance": variance[np.arange(len(top)), top],
-        "length": np.maximum(means.count, 1.0),
+    scores: dict[str, Callable[[], np.ndarray]] = {
+        "entropy": lambda: entropy(means.pmf),  # eq. 33, the paper's score
+        "information": lambda: information,
+        "energy": lambda: -means.energy,
+        "neighbours": lambda: neighbour_distance(space.bank, unit_features(plain), space.neighbours),
+        "mahalanobis": lambda: class_distance(plain, space.whitening, space.centres),
+        "residual": lambda: residual_norm(plain, space.middle, space.residual),
+        "disagreement": lambda: means.disagreement,
+        "view_entropy": lambda: means.entropy,
+        "feature_norm": lambda: np.log(np.maximum(lengths(plain), 1e-6)).mean(axis=1, dtype=np.float64),
+        "view_norm": lambda: means.log_norm,
+        "top_logit": lambda: -means.logits.max(axis=1),
+        "variance": lambda: variance[np.arange(len(top)), top],
+        "length": lambda: np.maximum(means.count, 1.0),
     }
-    for name, floor in LOGARITHMIC.items():
-        columns[name] = np.log(columns[name] + floor)
-    return np.column_stack([columns[name] for name in SCORES]), information
+    table = np.zeros((len(top), len(SCORES)))
+    for column in range(len(SCORES)) if used is None else np.flatnonzero(used).tolist():
+        name = SCORES[column]
+        score = scores[name]()
+        table[:, column] = np.log(score + LOGARITHMIC[name]) if name in LOGARITHMIC else score
+    return table, information
 
 
 def fused_variance(posterior: EnsemblePosterior, features: np.ndarray) -> np.ndarray:

@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import mahalanobis
 
+from lla_fusion_ros.fusion.measure import zero_views
 from lla_fusion_ros.types.pmf import monte_carlo, mutual_information
 from lla_fusion_ros.warnings import scores
+from lla_fusion_ros.warnings.fit_space import fit_space
+from lla_fusion_ros.warnings.model import SCORES
+from lla_fusion_ros.warnings.state import Sums
+from support.feature_world import FeatureWorld
 from support.tiny_posterior import make_posterior, make_views
 
 
@@ -103,3 +108,15 @@ def test_absurd_features_give_a_large_finite_variance() -> None:
     variance = scores.fused_variance(posterior, features)
     assert np.isfinite(variance).all() and (variance > 1e12).all()
     assert np.isfinite(scores.laplace_information(np.zeros(variance.shape), variance)).all()
+
+
+def test_scores_asked_for_alone_are_those_of_the_whole_table() -> None:
+    world = FeatureWorld()
+    tracks = world.known(30)
+    space = fit_space(tracks.features, tracks.steps, tracks.label)
+    posterior, means = world.posterior, Sums.of(zero_views(world.posterior)).means()
+    whole, _ = scores.score_table(space, posterior, means)
+    used = np.isin(SCORES, ("neighbours", "top_logit"))
+    some, _ = scores.score_table(space, posterior, means, used)
+    np.testing.assert_array_equal(some, np.where(used, whole, 0.0))
+    assert (whole[:, ~used] != 0.0).any()
