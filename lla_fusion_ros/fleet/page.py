@@ -11,7 +11,7 @@ from typing import Any
 
 from lla_fusion_ros.fleet.plan import BAGS_FOLDER, PICTURES
 from lla_fusion_ros.replay.output_folder import REPORT
-from lla_fusion_ros.report import html, svg
+from lla_fusion_ros.report import html
 
 _SCORES = (
     ("accuracy", "accuracy", "{:.1%}"),
@@ -32,7 +32,7 @@ def summary_html(fleet: Path, summary: Mapping[str, Any]) -> str:
         ),
         html.tiles(_tiles(summary)),
         _failures(summary),
-        _bars("Classes", "objects by their last class", summary["classes"], plan["classes"]),
+        _bars("Classes", "objects by their last class", summary["classes"]),
         _warnings(summary),
         _odd(fleet, summary["odd"]),
         _cameras(summary["cameras"]),
@@ -98,15 +98,14 @@ def _failures(summary: Mapping[str, Any]) -> str:
     return f"<h2>Bags that failed</h2><div class='card'>{html.table(('bag', 'reason'), rows)}{more}</div>"
 
 
-def _bars(title: str, about: str, counts: Mapping[str, int], classes: Sequence[str]) -> str:
+def _bars(title: str, about: str, counts: Mapping[str, int]) -> str:
     """Names, bars and numbers."""
     if not counts:
         return ""
     most = max(counts.values())
-    colour = {name: svg.COLOURS[index % len(svg.COLOURS)] for index, name in enumerate(classes)}
     rows = "".join(
-        f"<span>{escape(name)}</span><i><b style='width:{100 * count / most:.1f}%;"
-        f"background:{colour.get(name, 'var(--accent)')}'></b></i><span>{count:,}</span>"
+        f"<span>{escape(name)}</span><i><b style='width:{100 * count / most:.1f}%'></b></i>"
+        f"<span>{count:,}</span>"
         for name, count in counts.items()
     )
     return (
@@ -141,7 +140,8 @@ def _odd(fleet: Path, objects: Sequence[Mapping[str, Any]]) -> str:
         when = datetime.fromtimestamp(row["first"] / 1e9, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
         cards.append(
             f"<figure class='object'>{image}<figcaption>"
-            f"<b>{escape(row['fused_class'])} {row['fused_p']:.0%}</b> {badges(row['reasons'])}"
+            f"<b>{escape(row['fused_class'])} {escape(html.percent(row['fused_p']))}</b> "
+            f"{badges(row['reasons'])}"
             f"{truth_badge(row, row['fused_class'])}<br>{name}<br>{row['views']} views · {when}"
             "</figcaption></figure>"
         )

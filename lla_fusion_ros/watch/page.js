@@ -149,11 +149,11 @@ async function showHistory() {
   chart.replaceChildren(); legend.replaceChildren();
   if (!points.length) return;
   const start = points[0][0], span = Math.max(points.at(-1)[0] - start, 0.1);
-  const x = stamp => 40 + 850 * (stamp - start) / span, y = p => 150 - 140 * p;
+  const x = stamp => 56 + 834 * (stamp - start) / span, y = p => 150 - 140 * p;
   const classes = [...new Set(points.map(point => point[2]))];
   for (const label of classes) if (!colours.has(label)) colours.set(label, COLOURS[colours.size % COLOURS.length]);
   const colour = label => colours.get(label);
-  draw("rect", chart, { x: 40, y: 10, width: 850, height: 140, class: "ground" });
+  draw("rect", chart, { x: 56, y: 10, width: 834, height: 140, class: "ground" });
   let line = "";
   points.forEach(([stamp, , label, p, entropy, level, why], at) => {
     const left = x(stamp), wide = Math.max((at + 1 < points.length ? x(points[at + 1][0]) : left + 2) - left, 1);
@@ -164,7 +164,7 @@ async function showHistory() {
   });
   draw("path", chart, { d: line, class: "entropy" });
   for (const [text, at] of [["100%", 18], ["0", 150], ["warned", 164]]) draw("text", chart, { x: 0, y: at }).textContent = text;
-  draw("text", chart, { x: 40, y: 182 }).textContent = "-" + span.toFixed(1) + " s";
+  draw("text", chart, { x: 56, y: 182 }).textContent = "-" + span.toFixed(1) + " s";
   draw("text", chart, { x: 868, y: 182 }).textContent = "now";
   for (const label of classes.slice(0, 12)) {
     const entry = make("span", legend), mark = draw("svg", entry, { viewBox: "0 0 12 12" });

@@ -76,6 +76,7 @@ def test_any_name_is_text_in_the_browser_and_keys_and_filters_work(server, tmp_p
             page.open(server.address)
             page.wait(f"document.querySelectorAll('#rows tr').length === {len(NASTY) + 1}")
             assert page.run("document.documentElement.scrollWidth <= innerWidth")
+            assert page.pale_texts() == []
         text = page.run("document.body.innerText")
         assert "<img src=x onerror=alert(1)>" in text and "\\u202eevil" in text
         page.run("which.value = 'look'; which.dispatchEvent(new Event('change'))")
