@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 Fallback = Callable[[ImageMessage], Pixels]
 # Frames of one step; more wait for the next, so that what is done gets out.
 FRAMES_AT_ONCE = 64
+# Calls of the networks in one step of a live node: for half of them frames are decoded meanwhile. In a longer
+# step frames would wait that newer ones should replace.
+CALLS_AT_ONCE = 4
 # Frames of one step for each worker: enough to fill the networks, few enough to hold their images.
 FRAMES_OF_A_WORKER = 8
 Decoded = Pixels | list[Pixels | None]
@@ -103,6 +106,7 @@ class ClassifyStage:
         self._fallback = fallback
         self._workers = workers
         self.frames_at_once = FRAMES_OF_A_WORKER * workers or FRAMES_AT_ONCE
+        self.objects_at_once = None if workers else CALLS_AT_ONCE * classifier.at_once
         self._pool = ThreadPoolExecutor(max(workers, 1), "classify", _one_torch_thread if workers else None)
 
     def __call__(self, frames: Sequence[CameraFrame | CropFrame]) -> list[ViewFrame]:

@@ -36,6 +36,9 @@ class CameraFrame:
     def header(self) -> Header:
         return self.image.header
 
+    def __len__(self) -> int:
+        return len(self.detections)
+
 
 @dataclass(frozen=True, slots=True)
 class CropFrame:
@@ -60,6 +63,9 @@ class CropFrame:
     def ids(self) -> tuple[str, ...]:
         return tuple(crop.header.frame_id for crop in self.crops)
 
+    def __len__(self) -> int:
+        return len(self.crops)
+
 
 @dataclass(frozen=True, slots=True)
 class ScoreFrame:
@@ -74,6 +80,9 @@ class ScoreFrame:
     @property
     def header(self) -> Header:
         return self.detections.header
+
+    def __len__(self) -> int:
+        return len(self.detections)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +108,9 @@ class ViewFrame:
     pixels: Pixels | None = None
     completed: int = 0
     members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.ids)
 
 
 @dataclass(frozen=True, slots=True)

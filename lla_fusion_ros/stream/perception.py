@@ -168,7 +168,7 @@ class Perception:
         if isinstance(self.queue, ViewQueue):
             return self.queue.ready.take(self.frames_at_once)
         assert self.classify is not None
-        frames = self.queue.ready.take(self.frames_at_once)
+        frames = self.queue.ready.take(self.frames_at_once, self.classify.objects_at_once)
         stage: Callable[[Sequence[Any]], list[ViewFrame]] = (
             self.classify
         )  # its queue gives frames of its kind

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
@@ -38,6 +38,9 @@ class _OfCamera(Protocol):
     @property
     def camera(self) -> str: ...
 
+    def __len__(self) -> int:
+        """How many objects it has."""
+
 
 Item = TypeVar("Item", bound=_OfCamera)
 
@@ -50,6 +53,7 @@ class BoundedQueue(Generic[Item]):
         self._tally = tally
         self._items: deque[Item] = deque()
         self._waiting: Counter[str] = Counter()
+        self._last_turn = ""  # the camera
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -65,12 +69,36 @@ class BoundedQueue(Generic[Item]):
             self._items.append(item)
             self._waiting[item.camera] += 1
 
-    def take(self, most: int) -> list[Item]:
-        """The frames that have waited longest, in the order they came."""
+    def take(self, most: int, objects: int | None = None) -> list[Item]:
+        """Frames in the order they came: at most so many, and no more once they have so many objects.
+
+        Where not all fit, cameras take turns, each with the one that has waited longest: cameras that are
+        triggered together would else lose frames always of the same ones. What stays may give way to newer
+        frames.
+        """
         with self._lock:
-            taken = [self._items.popleft() for _ in range(min(most, len(self._items)))]
+            items = list(self._items)
+            chosen: set[int] = set()
+            found = 0
+            for place in self._in_turns(items) if len(items) > 1 else range(len(items)):
+                if len(chosen) == most or (objects is not None and found >= objects):
+                    break
+                chosen.add(place)
+                found += len(items[place])
+                self._last_turn = items[place].camera
+            taken = [item for place, item in enumerate(items) if place in chosen]
+            self._items = deque(item for place, item in enumerate(items) if place not in chosen)
             self._waiting.subtract(Counter(item.camera for item in taken))
         return taken
+
+    def _in_turns(self, items: Sequence[Item]) -> Iterator[int]:
+        """Places of the frames, one of each camera in every turn, beginning after the camera of the last."""
+        places: dict[str, deque[int]] = {}
+        for place, item in enumerate(items):
+            places.setdefault(item.camera, deque()).append(place)
+        cameras = sorted(places, key=lambda camera: (camera <= self._last_turn, camera))
+        while any(places.values()):
+            yield from (places[camera].popleft() for camera in cameras if places[camera])
 
     def waiting(self, camera: str) -> int:
         return self._waiting[camera]

@@ -101,7 +101,7 @@ class ScoreStage:
     ) -> None:
         self.reader = ScoreReader(bundle)
         self.settings = settings
-        self.frames_at_once = FRAMES_AT_ONCE
+        self.frames_at_once, self.objects_at_once = FRAMES_AT_ONCE, None
         self._tally = tally
         self._identity = identity
         self._joining = joining

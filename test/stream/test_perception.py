@@ -112,6 +112,33 @@ def test_a_full_queue_drops_the_oldest_frame_of_that_camera_only(bundle):
     assert perception.tally.of("right")["dropped_queue_full"] == 0
 
 
+def test_too_many_cameras_lose_their_oldest_frames_evenly_and_every_one_is_counted(bundle):
+    """A step takes its share of what waits, while frames of 16 cameras with 10 objects go on coming."""
+    cameras = [f"camera{number:02d}" for number in range(16)]
+    depth, rounds = 4, 30
+    settings = StreamSettings(queue_depth=depth, identity="camera")
+    classifier = Classifier(bundle, "cpu")
+    perception = Perception(bundle, classifier, cameras, settings)
+    many = boxes(*((10 + 6 * number, 30, 8, 8) for number in range(10)))
+    names = tuple(map(str, range(10)))
+    fused: dict[str, list[int]] = {camera: [] for camera in cameras}
+    for number in range(rounds):
+        for camera in cameras:
+            send(perception, camera, START + number * SECOND // 10, names, many)
+        done = perception.step()
+        assert sum(len(each.frame.ids) for each in done) < 4 * classifier.at_once + len(many)
+        for each in done:
+            age = number - (each.frame.header.stamp - START) // (SECOND // 10)
+            assert age < depth  # an older one has given way
+            fused[each.camera].append(each.frame.header.stamp)
+    losses = [perception.tally.of(camera)["dropped_queue_full"] for camera in cameras]
+    assert min(losses) > 0 and max(losses) - min(losses) <= 2
+    assert max(map(len, fused.values())) - min(map(len, fused.values())) <= 2
+    for camera, lost in zip(cameras, losses, strict=True):
+        assert fused[camera] == sorted(fused[camera])
+        assert len(fused[camera]) + lost + perception.queue.ready.waiting(camera) == rounds
+
+
 def test_bad_boxes_and_ids_are_left_out_and_counted(perception):
     bad = boxes((20, 20, 16, 16), (np.nan, 1, 1, 1), (20, 20, 16, 16), (20, 20, 1, 1), (100, 20, 9, 9))
     send(perception, ids=("good", "nan", "", "small", "outside"), bbox=bad)
