@@ -104,6 +104,7 @@ class TorchEngine:
         self._dtype = torch.float16 if self.precision == "float16" else torch.float32
         self._ensemble = ensemble.to(self._device, self._dtype)
         self._normalise, self._size = normalise, size
+        self._stage = torch.empty(0, dtype=torch.uint8)
         self.networks, self.classes = ensemble.networks, ensemble.classes
         self.features = ensemble.features
 
@@ -123,11 +124,19 @@ class TorchEngine:
     def _run(self, crops: np.ndarray) -> np.ndarray:
         with torch.inference_mode():
             host = torch.from_numpy(np.ascontiguousarray(crops))
-            if self._device.type == "cuda":
-                host = host.pin_memory()  # only from pinned memory is a copy truly non-blocking
+            if self._device.type != "cpu":
+                host = self._staged(host)
             images = self._normalise(host.to(self._device, non_blocking=True), self._dtype)
             # one tensor, so that one copy brings both back
             return torch.cat(self._ensemble(images), dim=2).to("cpu", torch.float32).numpy()
+
+    def _staged(self, crops: torch.Tensor) -> torch.Tensor:
+        """The crops in memory that is kept for them, pinned for CUDA: only from there is a copy truly
+        non-blocking. The call before has brought its result back, so it is free again."""
+        if len(self._stage) < len(crops):
+            pinned = self._device.type == "cuda"
+            self._stage = torch.empty((self.at_once, *crops.shape[1:]), dtype=torch.uint8, pin_memory=pinned)
+        return self._stage[: len(crops)].copy_(crops)
 
     def warm_up(self, crops: int) -> None:
         """Pay for allocation and the choice of kernels."""

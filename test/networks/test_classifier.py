@@ -103,6 +103,16 @@ def test_one_frame_costs_one_copy_to_the_device_and_one_back(bundle):
     assert device.traffic == [("there", (4, 16, 16, 3)), ("back", (4, 3, back))]
 
 
+def test_crops_go_to_the_device_from_memory_that_is_kept(bundle):
+    classify = Classifier(bundle, device=FakeDevice.name)
+    with FakeDevice():
+        classify(_crops(1))
+    with FakeDevice() as device:
+        for count in (4, 9, 2):
+            classify(_crops(count))
+    assert len(device.sources) == 3 and len(set(device.sources)) == 1
+
+
 @pytest.mark.parametrize(
     "careless",
     [

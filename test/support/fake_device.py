@@ -15,13 +15,15 @@ MOVES = ("aten::to", "aten::_to_copy", "aten::copy_")
 
 
 class FakeDevice(TorchDispatchMode):
-    """`with FakeDevice() as device: ...; device.traffic` is a list of (direction, shape)."""
+    """`with FakeDevice() as device: ...; device.traffic` is a list of (direction, shape), and
+    `device.sources` the host memory that copies to the device were made from."""
 
     name = "meta"
 
     def __init__(self) -> None:
         super().__init__()
         self.traffic: list[tuple[str, tuple[int, ...]]] = []
+        self.sources: list[int] = []
 
     def __torch_dispatch__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -34,6 +36,7 @@ class FakeDevice(TorchDispatchMode):
             return function(*args, **kwargs)
         if target.type == self.name:
             self.traffic.append(("there", tuple(source.shape)))
+            self.sources.append(source.data_ptr())
             return function(*args, **kwargs)
         self.traffic.append(("back", tuple(source.shape)))
         return torch.zeros(source.shape)  # nothing can come back; zeros stand for it
