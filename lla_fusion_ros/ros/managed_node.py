@@ -226,7 +226,7 @@ class ManagedNode(LifecycleNode):
             self.perception.queue.expire()
             if self.perception.queue.ready and self._worker is not None:
                 self._worker.wake()
-        self.reporting.crowd(inputs.crowded())
+        self.reporting.crowd(inputs.crowded() | self.outputs.crowded(time.monotonic()))
 
     def _stop(self) -> None:
         if self.inputs is not None:

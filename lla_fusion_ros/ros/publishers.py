@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from lla_fusion_ros.stream.scores import ScoreReader
 
 SAY_AGAIN = 10.0  # seconds between log lines about clock jumps
+# Seconds that another publisher must be there before it is told of: DDS knows one that was killed for 20.
+NOT_DEAD = 25.0
 TYPES = {
     contract.IMAGE: Image,
     contract.COMPRESSED_IMAGE: CompressedImage,
@@ -54,6 +56,7 @@ class Outputs:
         self._node = node
         self._depth = depth
         self._publishers: dict[str, Any] = {}
+        self._alone_at = 0.0  # when this node was last the only one that publishes fused classes
 
     def advertise(self, topic: str, type_name: str) -> None:
         qos = QoSProfile(depth=self._depth, reliability=ReliabilityPolicy.RELIABLE)
@@ -78,6 +81,16 @@ class Outputs:
     def wanted(self, topic: str) -> bool:
         """Whether anybody listens."""
         return bool(self._publishers[topic].get_subscription_count())
+
+    def crowded(self, now: float) -> dict[str, str]:
+        """The topic of the fused classes, where another node publishes on it too, and those nodes."""
+        publisher = self._publishers.get(contract.FUSED_CLASSES)
+        if publisher is None or self._node.count_publishers(publisher.topic_name) < 2:
+            self._alone_at = now
+        if publisher is None or now - self._alone_at < NOT_DEAD:
+            return {}
+        infos = self._node.get_publishers_info_by_topic(publisher.topic_name)
+        return {publisher.topic_name: ", ".join(sorted(info.node_name for info in infos))}
 
     def close(self) -> None:
         for publisher in self._publishers.values():

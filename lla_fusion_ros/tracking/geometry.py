@@ -70,6 +70,7 @@ class Geometry:
                 self._refused.pop(camera, None)
             except InputError as error:
                 self._refused[camera] = f"the camera_info of {camera} is refused: {error}"
+                self.reasons[camera] = self._refused[camera]  # not only with the next frame
                 self._lenses.pop(camera, None)
 
     def take_transforms(self, transforms: Sequence[Transform], fixed: bool) -> int:

@@ -106,6 +106,8 @@ def _line(found: Outcome) -> str:
     if found.not_possible:
         return f"{found.name:28} not possible here: {found.not_possible}"
     state = "held" if found.good else "FAILED: " + "; ".join(found.failures)
+    if found.recovery is not None:
+        state = f"answers after {found.recovery:.2f} s, {state}"
     return (
         f"{found.name:28} x{found.injected:<6} {found.checks:4} checks {found.growth_mb:6.1f} MB "
         f"{found.seconds:5.1f} s  {state}"

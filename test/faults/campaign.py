@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 
+from faults.computers_scene import TwoComputers
+from faults.detector_scene import DetectorScene
+from faults.link import Link
 from faults.outcome import MOST_GROWTH, Checks, NotPossible, Outcome
 from faults.registry import SCENES, Fault
 from faults.scene import NODES, Scene
 from faults.stage import Stage
 
+OTHERS: dict[str, Callable[[Stage, float], Scene]] = {
+    "detector": DetectorScene,
+    "two_computers": TwoComputers,
+}
 Tell = Callable[[Fault], None]
 
 
@@ -20,12 +28,15 @@ def run_campaign(
     for kind in SCENES:
         waiting = [fault for fault in faults if fault.scene == kind]
         while waiting:
-            with Stage() as stage:
+            with ExitStack() as exits:
                 try:
-                    scene = None if kind == "alone" else Scene(stage, NODES[kind], share)
+                    stage, scene = _open(kind, share, exits)
                 except AssertionError as error:  # nothing to inject a fault into: the first one tells
                     yield _outcome(waiting.pop(0), Checks([f"the nodes did not come up: {error}"]), 0, 0.0)
                     continue
+                except NotPossible as error:
+                    yield from (_outcome(fault, Checks(), 0, 0.0, reason=str(error)) for fault in waiting)
+                    break
                 while waiting:
                     fault = waiting.pop(0)
                     tell(fault)
@@ -33,6 +44,13 @@ def run_campaign(
                     yield outcome
                     if scene is None or not outcome.good:  # processes of one fault must not meet the next
                         break
+
+
+def _open(kind: str, share: float, exits: ExitStack) -> tuple[Stage, Scene | None]:
+    stage = exits.enter_context(Stage(Link() if kind == "two_computers" else None))
+    if kind in NODES:
+        return stage, Scene(stage, NODES[kind], share)
+    return stage, None if kind == "alone" else OTHERS[kind](stage, share)
 
 
 def _run_on(fault: Fault, scene: Scene) -> Outcome:
@@ -79,4 +97,5 @@ def _outcome(
         reason,
         growth,
         seconds,
+        checks.recovery,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -12,8 +12,8 @@ import numpy as np
 
 from lla_fusion_ros.bundle import Bundle, load_bundle
 from lla_fusion_ros.bundle.resources import find_model
-from lla_fusion_ros.detections import adapter_for
-from lla_fusion_ros.messages.contract import DETECTIONS
+from lla_fusion_ros.detections.adapter import image_adapter
+from lla_fusion_ros.messages.contract import DETECTIONS, STATIC_TRANSFORMS
 from lla_fusion_ros.messages.images import parse_compressed_image, parse_image
 from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.stream.frames import CameraFrame, FusedFrame
@@ -23,7 +23,6 @@ from lla_fusion_ros.types.settings import FusionSettings
 from support.camera import pmf_of, stamp_of
 
 TOLERANCE = 1e-4
-_DETECTIONS = adapter_for(DETECTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,28 +34,50 @@ class Shot:
     image: bytes
     detections: bytes
     compressed: bool
+    detections_type: str = DETECTIONS
 
 
-@lru_cache(maxsize=1)
-def _model() -> tuple[Bundle, Classifier]:
-    bundle = load_bundle(find_model("signworld"))
-    return bundle, Classifier(bundle, "cpu", "auto")
+@lru_cache(maxsize=2)
+def _model(name: str, engine: str) -> tuple[Bundle, Classifier]:
+    bundle = load_bundle(find_model(name))
+    return bundle, Classifier(bundle, "cpu", "auto", engine=engine)
 
 
 class Core:
-    """Tells what a node that saw just these frames, in this order, would publish."""
+    """Tells what a node that saw just these frames, in this order, would publish.
+
+    Args:
+        infos, transforms: where cameras are, as messages: CameraInfo by camera, and those of /tf_static.
+    """
 
     def __init__(
-        self, cameras: Sequence[str], settings: FusionSettings | None = None, identity: str = "global"
+        self,
+        cameras: Sequence[str],
+        settings: FusionSettings | None = None,
+        identity: str = "global",
+        model: str = "signworld",
+        engine: str = "auto",
+        infos: Mapping[str, bytes] | None = None,
+        transforms: Sequence[bytes] = (),
     ) -> None:
         stream = StreamSettings(identity=identity)
-        self._perception = Perception(*_model(), cameras, stream, settings or FusionSettings())
+        self._perception = Perception(*_model(model, engine), cameras, stream, settings or FusionSettings())
+        for camera, info in (infos or {}).items():
+            self._perception.offer(camera, "camera_info", info)
+        for message in transforms:
+            self.take_transforms(message)
+
+    def take_info(self, camera: str, message: bytes) -> None:
+        self._perception.offer(camera, "camera_info", message)
+
+    def take_transforms(self, message: bytes) -> None:
+        self._perception.offer_transforms(STATIC_TRANSFORMS, message)
 
     def take(self, shot: Shot) -> FusedFrame | None:
         """The fused frame, or None where nothing of the frame can be used."""
         parse: Any = parse_compressed_image if shot.compressed else parse_image
-        found = _DETECTIONS.read(shot.detections)
-        frame = CameraFrame(shot.camera, parse(shot.image), found, DETECTIONS)
+        found = image_adapter(shot.detections_type).read(shot.detections)
+        frame = CameraFrame(shot.camera, parse(shot.image), found, shot.detections_type)
         fused = self._perception.fuse(self._perception.classify([frame]))
         return fused[0] if fused else None
 
@@ -66,14 +87,29 @@ class Core:
         return Counter({key: count for key, count in counts.items() if key.startswith("dropped_")})
 
 
-def difference(message: Any, expected: FusedFrame) -> str:
+class Names:
+    """Which id of a node is which of the core's. The built-in tracker counts on where it was reset, so its
+    ids need not be equal, but one must stay one."""
+
+    def __init__(self) -> None:
+        self._core: dict[str, str] = {}
+        self._node: dict[str, str] = {}
+
+    def agree(self, node: Sequence[str], core: Sequence[str]) -> bool:
+        return len(node) == len(core) and all(
+            self._core.setdefault(own, other) == other and self._node.setdefault(other, own) == own
+            for own, other in zip(node, core, strict=True)
+        )
+
+
+def difference(message: Any, expected: FusedFrame, names: Names | None = None) -> str:
     """What is wrong with a fused message; empty where nothing is."""
     header = expected.frame.header
     if (message.header.frame_id, stamp_of(message)) != (header.frame_id, header.stamp):
         return f"a frame of {message.header.frame_id} at {stamp_of(message)}, expected {header}"
-    ids = tuple(detection.id for detection in message.detections)
-    if ids != expected.result.ids:
-        return f"frame {header}: tracks {ids}, expected {expected.result.ids}"
+    ids, right = tuple(detection.id for detection in message.detections), expected.result.ids
+    if not (ids == right if names is None else names.agree(ids, right)):
+        return f"frame {header}: tracks {ids}, expected {right}"
     for detection, pmf in zip(message.detections, expected.result.pmf, strict=True):
         off = float(np.abs(pmf_of(detection) - pmf).max())
         if not off < TOLERANCE:  # also where it is not a number

@@ -23,10 +23,11 @@ class NotPossible(Exception):
 
 @dataclass(slots=True)
 class Checks:
-    """The checks of one fault in one run."""
+    """The checks of one fault in one run; `recovery` is how many seconds the answers took to come back."""
 
     failures: list[str] = field(default_factory=list)
     held: int = 0
+    recovery: float | None = None
 
     def that(self, ok: object, sentence: str) -> bool:
         """Note whether something holds; the sentence is told where it does not."""
@@ -55,6 +56,7 @@ class Outcome:
     not_possible: str
     growth_mb: float
     seconds: float
+    recovery: float | None = None
 
     @property
     def good(self) -> bool:
@@ -68,4 +70,5 @@ class Outcome:
             "not_possible": self.not_possible,
             "memory_growth_mb": round(self.growth_mb, 1),
             "seconds": round(self.seconds, 1),
+            **({} if self.recovery is None else {"recovery_s": round(self.recovery, 2)}),
         }

@@ -8,10 +8,22 @@ from importlib import import_module
 from typing import Any
 
 # In the order of the report. Each module's faults register themselves when it is imported.
-MODULES = ("deaths", "transport", "stamps", "images", "boxes_and_ids", "parameters", "surroundings")
+MODULES = (
+    "deaths",
+    "transport",
+    "stamps",
+    "images",
+    "boxes_and_ids",
+    "parameters",
+    "surroundings",
+    "neighbours",
+    "detectors",
+    "two_computers",
+)
 # Faults of the same scene share its processes: "perception" (one process), "distributed" (classifier and
-# fusion apart); "alone" ones start what they need.
-SCENES = ("perception", "distributed", "alone")
+# fusion apart), "detector" (one process, with tracker, association and ONNX Runtime), "two_computers" (with a
+# link between them); "alone" ones start what they need.
+SCENES = ("perception", "distributed", "detector", "two_computers", "alone")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,18 +13,17 @@ from rclpy.qos import QoSProfile
 from std_srvs.srv import Trigger
 from vision_msgs.msg import Detection2DArray
 
-from faults.core import Core, Shot, difference
+from faults.core import Shot
 from faults.drive import CAMERAS, COMPRESSED, Road, with_boxes
+from faults.judge import Judge
 from faults.outcome import Checks
 from faults.stage import MODULES, PATIENCE, Diagnosed, Stage, memory_mb
-from lla_fusion_ros.stream.frames import FusedFrame
-from lla_fusion_ros.types.settings import FusionSettings
 from support.camera import CameraOnGraph, stamp_of
 from support.processes import RosProcess
 from support.waiting import wait_for
 
 REPORTS = 5  # of /diagnostics
-NODES = {"perception": ("perception",), "distributed": ("crop_classifier", "class_fusion"), "alone": ()}
+NODES = {"perception": ("perception",), "distributed": ("crop_classifier", "class_fusion")}
 PARAMS = {
     "model": "signworld",
     "cameras": list(CAMERAS),
@@ -37,11 +36,19 @@ PARAMS = {
 }
 
 
-class Scene:
+class Scene(Judge):
     """The nodes of one form of the system, the vehicle's cameras, and a judge of what comes back."""
 
-    def __init__(self, stage: Stage, nodes: Sequence[str], share: float = 1.0, **surroundings: Any) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        nodes: Sequence[str],
+        share: float = 1.0,
+        road: Road | None = None,
+        **surroundings: Any,
+    ) -> None:
         """`share` of the usual number of frames is sent; `surroundings` are those of `Stage.start`."""
+        super().__init__()
         self._share = share
         self.stage, self.graph = stage, stage.graph
         self.nodes = tuple(nodes)
@@ -49,19 +56,12 @@ class Scene:
             name: self.start(name, **surroundings) for name in self.nodes
         }
         self.vehicle = self.graph.node("vehicle")
-        self.cameras = {
-            name: CameraOnGraph(self.vehicle, name, "jpeg" if COMPRESSED[name] else "", QoSProfile(depth=500))
-            for name in CAMERAS
-        }
+        self.cameras = {name: self.camera(name) for name in CAMERAS}
         self.fused: list[Any] = self.graph.collect(
             self.vehicle, Detection2DArray, "/fused_classes", QoSProfile(depth=2000)
         )
         self.diagnosed = Diagnosed(self.graph, self.vehicle)
-        self.road = Road()
-        self.wrong: list[str] = []  # answers that are not what the core says
-        self._sent: dict[tuple[str, int], Shot] = {}
-        self._judged = 0
-        self._core = Core(CAMERAS)
+        self.road = road or Road()
         self._before: dict[tuple[str, str], Counter[str]] = {}
         self._settled = False
         self._setters: dict[str, Any] = {}
@@ -71,11 +71,16 @@ class Scene:
         """How often to do what a full campaign does so many times."""
         return max(round(count * self._share), 1)
 
+    def camera(self, name: str) -> Any:
+        """What sends a camera's images and boxes."""
+        return CameraOnGraph(self.vehicle, name, "jpeg" if COMPRESSED[name] else "", QoSProfile(depth=500))
+
     def start(self, name: str, **options: Any) -> RosProcess:
         params = {**PARAMS, **options.pop("params", {})}
         if name == "class_fusion":
             del params["device"]
-        return self.stage.start(MODULES[name], name, params=params, **options)
+        module = next(module for kind, module in MODULES.items() if name.startswith(kind))
+        return self.stage.start(module, name, params=params, remap={"__node": name}, **options)
 
     def restart(self, name: str, **options: Any) -> None:
         """The node again, after its process has ended."""
@@ -111,14 +116,6 @@ class Scene:
         self.diagnosed.fresh(self.nodes)  # what waited for its other half is forgotten too
         self.forget_answers()
         self.note_counters()
-
-    def forget_answers(self, settings: FusionSettings | None = None, identity: str = "global") -> None:
-        """From here on the answers of a node without tracks are expected."""
-        self._core = Core(CAMERAS, settings, identity)
-        self._sent.clear()
-        self.fused.clear()
-        self._judged = 0
-        self.wrong.clear()
 
     def note_counters(self) -> None:
         self._before = {
@@ -187,22 +184,6 @@ class Scene:
     def spin(self) -> None:
         self.graph.executor.spin_once(timeout_sec=0)
 
-    def judge(self) -> list[tuple[str, int]]:
-        """Compare all answers, in the order they came, with the core's; the frames that were answered."""
-        answered = []
-        while self._judged < len(self.fused):
-            message = self.fused[self._judged]
-            self._judged += 1
-            key = (message.header.frame_id, stamp_of(message))
-            shot = self._sent.get(key)
-            expected = None if shot is None else self._core.take(shot)
-            if expected is None:
-                self._note(f"{key} was published, but {'never sent' if shot is None else 'is of no use'}")
-            else:
-                self._note(difference(message, expected))
-                answered.append(key)
-        return answered
-
     def recover(self) -> list[tuple[str, int]]:
         """One good frame of each camera; each must be answered. Then all answers are judged."""
         for camera in CAMERAS:
@@ -219,10 +200,6 @@ class Scene:
             )
         return self.judge()
 
-    def core_losses(self, camera: str) -> Counter[str]:
-        """What the core counted as lost of the frames it was given."""
-        return self._core.losses(camera)
-
     def send_part(self, shot: Shot, part: str, completes: bool) -> None:
         """Half a frame; once it is whole its answer is awaited."""
         expected = self._core.take(shot) if completes else None
@@ -231,20 +208,24 @@ class Scene:
             self._compare(shot, expected)
 
     def come_back(self, name: str, keeps_tracks: bool = False) -> None:
-        """Start a node again that has died, send frames until both cameras are answered again, drive on.
-
-        DDS may let it hear before it is heard: what it fuses meanwhile must not count for what we look at.
-        """
+        """Start a node again that has died, send frames until both cameras are answered again, drive on."""
         self.drain()
         self.judge()
         self.restart(name)
+        self.answered_again(keeps_tracks)
+
+    def answered_again(self, keeps_tracks: bool) -> None:
+        """Send frames until both cameras are answered again, and drive on.
+
+        DDS may let a node hear before it is heard: what it fuses meanwhile must not count for what we see.
+        """
         if not keeps_tracks:
-            self._core = Core(CAMERAS)
+            self._core = self.new_core()
         before = {camera: self.answers_of(camera) for camera in CAMERAS}
         self.play_until(
             None,
             lambda: all(self.answers_of(camera) > before[camera] for camera in CAMERAS),
-            f"answers after the restart of {name}",
+            "answers of a node that is back",
             self._stranger,
         )
         self.recover()
@@ -257,10 +238,6 @@ class Scene:
             count = len(self.fused)
             for _ in range(4):
                 self.graph._spin_once()
-
-    def expect_from_elsewhere(self, shots: Iterable[Shot]) -> None:
-        """Frames that another process sends."""
-        self._sent.update({(shot.camera, shot.stamp): shot for shot in shots})
 
     def answers_of(self, camera: str) -> int:
         return sum(message.header.frame_id == camera for message in self.fused)
@@ -289,11 +266,6 @@ class Scene:
         shot, frame = self.road.next(), self.road.scene
         return with_boxes(shot, [f"{each} at {shot.stamp}" for each in frame.ids], frame.boxes)
 
-    def _compare(self, shot: Shot, expected: FusedFrame) -> None:
-        self._await(self._judged + 1, f"the answer to {shot.camera} at {shot.stamp}")
-        self._note(difference(self.fused[self._judged], expected))
-        self._judged += 1
-
     def settle(self) -> None:
         """A good frame of each camera goes through, so that all before them is done, and is reported."""
         if not self._settled:
@@ -310,10 +282,3 @@ class Scene:
         answer = self._setters[node].call_async(request)
         self.graph.spin_until(answer.done, PATIENCE, f"the answer of {node} about {name}")
         return answer.result().results[0]
-
-    def _await(self, count: int, what: str) -> None:
-        self.graph.spin_until(lambda: len(self.fused) >= count, PATIENCE, what)
-
-    def _note(self, wrong: str) -> None:
-        if wrong:
-            self.wrong.append(wrong)

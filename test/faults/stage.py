@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 import time
 from collections import Counter
@@ -17,6 +18,7 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.signals import SignalHandlerOptions
 
+from faults.link import Link
 from support.camera import stamp_of
 from support.domains import reserved_domain
 from support.processes import RosProcess, child_environment, python_command
@@ -31,20 +33,35 @@ MODULES = {
 
 
 class Stage:
-    """A domain on this machine alone, and the processes and nodes on it; all end with the `with` block."""
+    """A domain on this machine alone, and the processes and nodes on it; all end with the `with` block.
 
-    def __init__(self) -> None:
+    Args:
+        link: joins it with a second computer; without one, everything stays on localhost.
+    """
+
+    def __init__(self, link: Link | None = None) -> None:
         self._exits = ExitStack()
+        self.link = link
         self.processes: list[RosProcess] = []
         self._started = 0
 
     def __enter__(self) -> Stage:
+        try:
+            return self._enter()
+        except BaseException:
+            self._exits.close()
+            raise
+
+    def _enter(self) -> Stage:
         self.folder = Path(self._exits.enter_context(tempfile.TemporaryDirectory(prefix="faults_")))
+        if self.link is not None:
+            self._exits.enter_context(self.link)
         domain = self._exits.enter_context(reserved_domain())
         surroundings = {
             "ROS_DOMAIN_ID": str(domain),
-            "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+            "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST" if self.link is None else "SUBNET",
             "ROS_LOG_DIR": str(self.folder / "ros_log"),
+            **({} if self.link is None else self.link.surroundings),
         }
         before = {key: os.environ.get(key) for key in surroundings}
         self._exits.callback(_restore, before)
@@ -68,12 +85,14 @@ class Stage:
         name: str,
         *arguments: str,
         params: Mapping[str, Any] | None = None,
+        remap: Mapping[str, str] | None = None,
         env: Mapping[str, str] | None = None,
         prefix: Sequence[str] = (),
     ) -> RosProcess:
         """A process on this domain; `prefix` is a command that starts it, in other surroundings."""
         self._started += 1
-        command = [*prefix, *python_command(target, [*arguments, *ros_arguments(params or {}, {})])]
+        words = [*arguments, *ros_arguments(params or {}, remap or {})]
+        command = [*prefix, *python_command(target, words)]
         log = self.folder / f"{self._started}_{name}.log"
         process = RosProcess(command, name, log, child_environment(env))
         self.processes.append(process)
@@ -87,6 +106,7 @@ class Stage:
         for process in reversed(self.processes):
             if process.popen.poll() is None:
                 process.popen.terminate()
+                process.popen.send_signal(signal.SIGCONT)  # one that was stopped could not end
         for process in self.processes:
             try:
                 process.popen.wait(PATIENCE / 10)
@@ -122,13 +142,17 @@ class Diagnosed:
 
     def counters(self, node: str, camera: str) -> Counter[str]:
         """All whole numbers that a node tells about a camera."""
-        _, status = self._statuses.get(f"{node}: camera {camera}", (0, None))
-        pairs = [] if status is None else status.values
-        return Counter({pair.key: int(pair.value) for pair in pairs if pair.value.isdigit()})
+        values = self.values(node, camera)
+        return Counter({key: int(value) for key, value in values.items() if value.isdigit()})
 
     def of_node(self, node: str) -> dict[str, str]:
         """What a node tells about itself."""
         _, status = self._statuses.get(node, (0, None))
+        return {} if status is None else {pair.key: pair.value for pair in status.values}
+
+    def values(self, node: str, camera: str) -> dict[str, str]:
+        """All that a node tells about a camera."""
+        _, status = self._statuses.get(f"{node}: camera {camera}", (0, None))
         return {} if status is None else {pair.key: pair.value for pair in status.values}
 
     def level_and_message(self, node: str, camera: str) -> tuple[int, str]:
