@@ -68,6 +68,7 @@ class Geometry:
             try:
                 self._lenses[camera] = Lens.checked(info.width, info.height, matrix, info.model, distortion)
                 self._refused.pop(camera, None)
+                self._watch_mounts()  # transforms may have come before
             except InputError as error:
                 self._refused[camera] = f"the camera_info of {camera} is refused: {error}"
                 self.reasons[camera] = self._refused[camera]  # not only with the next frame

@@ -149,3 +149,24 @@ def test_geometry_says_what_is_missing_until_it_can_place_a_box() -> None:
     geometry.take_transforms([transform("base", "right_frame", (1, 0.5, 0))], fixed=True)
     assert "jumps" in reason("right") and geometry.jumps == 1
     assert geometry.see("right", 12 * SECOND, box) is not None  # it has stayed where it is
+
+
+@pytest.mark.parametrize("transforms_first", [True, False])
+def test_a_camera_that_is_moved_is_noticed_whatever_came_first(transforms_first) -> None:
+    geometry = Geometry(("left", "right"))
+    mounts = [transform("base", "left"), transform("base", "right", (1, 0, 0))]
+    if transforms_first:
+        geometry.take_transforms(mounts, True)
+    for camera in ("left", "right"):
+        geometry.take_info(camera, info(camera))
+    if not transforms_first:
+        geometry.take_transforms(mounts, True)
+    assert geometry.jumps == 0
+    geometry.take_transforms([transform("base", "right", (2, 0, 0))], True)
+    assert geometry.jumps == 1
+
+
+def test_a_refused_camera_info_is_said_at_once() -> None:
+    geometry = Geometry(("left", "right"))
+    geometry.take_info("left", info("left", focal=0.0))
+    assert "refused" in geometry.reasons["left"]
