@@ -189,7 +189,7 @@ def promises(results: Results, name: str, promised: str) -> str:
         + f" of them, from 1, 3 and 10 views on; {below} of {len(record['sets'])} shares, over all promises, "
         "are lower than chance explains. Errors and their mean bounds: "
         + ", ".join(f"{short(row['error'])} ≤ {short(row['mean_bound'])} ({row['regime']})" for row in bounds)
-        + "."
+        + ".\n"
     )
 
 

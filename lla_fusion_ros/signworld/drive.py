@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,9 +26,10 @@ from lla_fusion_ros.signworld.scene import (
     place_row,
     scatter_props,
 )
+from lla_fusion_ros.signworld.signs import FALSE_DETECTION
 
 LANE = 1.8  # where the vehicle drives, metres right of the road's middle
-MOST_HIDDEN = 0.8  # of a box; from there on no tracker reports it
+MOST_HIDDEN = 0.6  # of a box; from there on no detector reports it
 SIGHT = 60.0  # metres ahead within which objects are tracked
 
 # z in metres, side of the road, what stands there. The vehicle, at 9 m/s, is there after z / 9 seconds.
@@ -39,6 +40,7 @@ _DEMO_ROAD = (
     (57.0, "right", "pedestrians"),
     (66.0, "left", "parking"),
     (78.0, "right", "star board"),  # the unknown object
+    (88.0, "left", "red light"),  # turns green
     (92.0, "right", "speed limit 80"),
     (104.0, "left", "roundabout"),
     (113.0, "right", "danger"),  # from here on dusk: the hard stretch
@@ -56,6 +58,7 @@ _DEMO_ROAD = (
     (256.0, "left", "speed limit 50"),
     (268.0, "right", "priority road"),
 )
+_RED_TO_GREEN = ((6.4, "red light"), (1.0, "yellow light"), (60.0, "green light"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,7 @@ class Drive:
         conditions = self.conditions(time)
         vehicle = self.vehicle(time)
         ahead = vehicle[1]
-        things = [thing for thing in self.objects if 0 < thing.position[2] - ahead < SIGHT]
+        things = [thing.at(time) for thing in self.objects if 0 < thing.position[2] - ahead < SIGHT]
         props = [prop for prop in self._props if 0 < prop.z - ahead < 150]
         scene, sightings = self._renderers[camera].render(things, props, vehicle)
         fault = self._blackout(camera, time)
@@ -218,8 +221,9 @@ def _furnish(settings: DriveSettings) -> tuple[tuple[RoadsideObject, ...], tuple
 def demo_drive(seed: int = 0) -> Drive:
     """28 seconds with two cameras at 10 Hz: what the package is for, one thing after the other.
 
-    A clear day; an unknown object (6 s); dusk with blur and noise (9 to 16 s); an identity switch (17 s); an
-    unknown object that looks like a sign; rain, and one camera that goes silent (20 to 23 s).
+    A clear day; a box around nothing but scenery; an unknown object, and a traffic light that turns green
+    (6 s); dusk with blur and noise (9 to 16 s); an identity switch (17 s); an unknown object that looks like
+    a sign; rain, and one camera that goes silent (20 to 23 s).
     """
     rng = np.random.default_rng([seed, 4])
     objects = tuple(
@@ -227,6 +231,10 @@ def demo_drive(seed: int = 0) -> Drive:
         for number, (z, side, name) in enumerate(_DEMO_ROAD, start=1)
     )
     ids = {thing.name: thing.id for thing in objects}
+    objects = tuple(
+        replace(thing, phases=_RED_TO_GREEN) if thing.name == "red light" else thing for thing in objects
+    )
+    objects += (RoadsideObject("099", FALSE_DETECTION, (14.0, 6.0, 60.0), side=2.0),)
     dusk = Conditions(light=0.32, blur=1.1, smear=2.0, noise=0.03, jitter=0.05)
     rain = Conditions(light=0.75, blur=0.7, noise=0.015, rain=0.8, jitter=0.035)
     return Drive(

@@ -9,7 +9,7 @@ import numpy as np
 
 from lla_fusion_ros.signworld.camera import Camera, Conditions
 from lla_fusion_ros.signworld.scene import RoadsideObject
-from lla_fusion_ros.signworld.signs import CLASS_NAMES, OUTSIDE_KINDS
+from lla_fusion_ros.signworld.signs import CLASS_NAMES, FALSE_DETECTION, OUTSIDE_KINDS
 from lla_fusion_ros.types.errors import InputError
 
 TWO_CAMERAS = (
@@ -114,12 +114,13 @@ def check_settings(settings: DriveSettings) -> None:
     if unknown:
         raise InputError(f"blackout of camera '{unknown[0]}', but the cameras are {', '.join(names)}")
     if settings.objects is not None:
-        strange = [thing for thing in settings.objects if thing.name not in (*CLASS_NAMES, *OUTSIDE_KINDS)]
-        if strange:
-            raise InputError(
-                f"object '{strange[0].id}' is a '{strange[0].name}'; the sign world has "
-                f"{', '.join((*CLASS_NAMES, *OUTSIDE_KINDS))}"
-            )
+        known = (*CLASS_NAMES, *OUTSIDE_KINDS, FALSE_DETECTION)
+        for thing in settings.objects:
+            for name in (thing.name, *(name for _, name in thing.phases)):
+                if name not in known:
+                    raise InputError(
+                        f"object '{thing.id}' is a '{name}'; the sign world has {', '.join(known)}"
+                    )
         ids = {thing.id for thing in settings.objects}
         if len(ids) != len(settings.objects):
             raise InputError("objects of a drive need ids of their own")

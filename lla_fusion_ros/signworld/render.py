@@ -11,7 +11,7 @@ import numpy as np
 
 from lla_fusion_ros.signworld.camera import Camera
 from lla_fusion_ros.signworld.scene import Look, Prop, RoadsideObject, pyramid
-from lla_fusion_ros.signworld.signs import face_of
+from lla_fusion_ros.signworld.signs import FALSE_DETECTION, face_of
 from lla_fusion_ros.signworld.surroundings import HAZE_DISTANCE, Ground, Window, sample_panorama
 
 _FARTHEST, _NEAREST = 140.0, 1.5
@@ -123,6 +123,8 @@ class Renderer:
         self, image: np.ndarray, window: Window, sighting: Sighting, vehicle: tuple[float, float]
     ) -> _Cover | None:
         thing = sighting.thing
+        if thing.name == FALSE_DETECTION:
+            return None
         if thing.name != "balloon":
             self._draw_pole(image, window, thing, vehicle, sighting.depth)
         corners, _ = self.camera.project(_face_corners(thing, tight=False), vehicle)
@@ -234,6 +236,8 @@ def _shadow() -> tuple[np.ndarray, ...]:
 @cache
 def _solid_part(name: str) -> tuple[float, float, float, float]:
     """The part of a face that is not clear, in -1..1."""
+    if name == FALSE_DETECTION:
+        return -1.0, -1.0, 1.0, 1.0
     alpha = face_of(name)[..., 3] > 127
     rows, columns = np.flatnonzero(alpha.any(axis=1)), np.flatnonzero(alpha.any(axis=0))
     scale = 2 / len(alpha)

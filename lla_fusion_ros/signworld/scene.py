@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import cv2
 import numpy as np
 
 from lla_fusion_ros.signworld.scenery import draw_scenery
-from lla_fusion_ros.signworld.signs import CLASS_NAMES, OUTSIDE_KINDS
+from lla_fusion_ros.signworld.signs import CLASS_NAMES, LIGHT_NAMES, OUTSIDE_KINDS, SIGN_NAMES
 from lla_fusion_ros.signworld.surroundings import make_ground, make_panorama
 
 _VARIANTS = {"tree": 4, "conifer": 2, "bush": 3, "house": 4, "van": 3, "post": 1, "lamp": 1}
@@ -30,11 +30,13 @@ class RoadsideObject:
     """Something a tracker follows.
 
     Attributes:
-        name: one of CLASS_NAMES or OUTSIDE_KINDS.
+        name: one of CLASS_NAMES or OUTSIDE_KINDS, or FALSE_DETECTION.
         position: of the middle of its face, x, y, z in metres.
         side: of the square that holds the face, in metres.
         yaw: degrees away from facing the traffic.
         fade: brightness of its paint, 1 is new.
+        phases: seconds and class, one after the other from the drive's start, again and again; none: it stays
+            what it is.
     """
 
     id: str
@@ -43,6 +45,16 @@ class RoadsideObject:
     side: float = 0.85
     yaw: float = 0.0
     fade: float = 1.0
+    phases: tuple[tuple[float, str], ...] = ()
+
+    def at(self, time: float) -> RoadsideObject:
+        """What it is at a time of the drive."""
+        if not self.phases:
+            return self
+        seconds, names = zip(*self.phases, strict=True)
+        ends = np.cumsum(seconds)
+        now = int(np.searchsorted(ends[:-1], time % ends[-1], side="right"))
+        return replace(self, name=names[now])
 
     @property
     def label(self) -> int:
@@ -155,7 +167,7 @@ def place_row(
     """Equal signs in a row from z = `start` to `stop`: nothing but their places tells them apart."""
     gap, x, y = rng.uniform(4.0, 8.0), rng.uniform(4.7, 6.2), rng.uniform(1.2, 2.4)
     side = 1 if rng.random() < 0.7 else -1
-    shown = CLASS_NAMES[int(rng.integers(len(CLASS_NAMES)))]
+    shown = SIGN_NAMES[int(rng.integers(len(SIGN_NAMES)))]
     places = np.arange(start, stop, gap).tolist()
     return tuple(
         RoadsideObject(name.format(number=number), shown, (side * x, y, z), 0.9)
@@ -164,7 +176,7 @@ def place_row(
 
 
 def place_objects(stop: float, outside_share: float, rng: np.random.Generator) -> tuple[RoadsideObject, ...]:
-    """Objects up to z = `stop`, 7 to 14 metres apart, every class about equally often."""
+    """Objects up to z = `stop`, 7 to 14 metres apart, every class about equally often; lights change."""
     places = []
     z = 14.0
     while z < stop:
@@ -173,7 +185,19 @@ def place_objects(stop: float, outside_share: float, rng: np.random.Generator) -
     classes = [CLASS_NAMES[i % len(CLASS_NAMES)] for i in range(len(places))]
     rng.shuffle(classes)
     names = [str(rng.choice(OUTSIDE_KINDS)) if rng.random() < outside_share else name for name in classes]
-    return tuple(
+    placed = [
         place_object(name, f"{number:03d}", z, rng)
         for number, (name, z) in enumerate(zip(names, places, strict=True), start=1)
+    ]
+    return tuple(
+        replace(thing, phases=_phases(thing.name, rng)) if thing.name in LIGHT_NAMES else thing
+        for thing in placed
     )
+
+
+def _phases(first: str, rng: np.random.Generator) -> tuple[tuple[float, str], ...]:
+    """Red, green and yellow in turn, beginning with `first`."""
+    red, yellow, green = LIGHT_NAMES
+    turns = [(rng.uniform(3.0, 5.0), red), (rng.uniform(3.0, 5.0), green), (1.5, yellow)]
+    start = [name for _, name in turns].index(first)
+    return tuple(turns[start:] + turns[:start])

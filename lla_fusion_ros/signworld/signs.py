@@ -1,4 +1,4 @@
-"""The seventeen sign classes, traffic lights, and objects that belong to no class, all drawn by code."""
+"""Seventeen signs, the states of a traffic light, and objects that belong to no class, all drawn by code."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _parking(canvas: Canvas) -> None:
     write(canvas, "P", (0.02, 0), 1.2, WHITE, weight=0.36)
 
 
-_CLASSES: dict[str, Callable[[Canvas], None]] = {
+_SIGNS: dict[str, Callable[[Canvas], None]] = {
     "speed limit 30": _limit("30"),
     "speed limit 50": _limit("50"),
     "speed limit 80": _limit("80"),
@@ -228,18 +228,20 @@ _LIGHTS: dict[str, Callable[[Canvas], None]] = {
     "green light": _light(2, (40, 235, 120)),
 }
 
-CLASS_NAMES: tuple[str, ...] = tuple(_CLASSES)
-LIGHT_NAMES: tuple[str, ...] = tuple(_LIGHTS)
+SIGN_NAMES: tuple[str, ...] = tuple(_SIGNS)
+LIGHT_NAMES: tuple[str, ...] = tuple(_LIGHTS)  # of one light after the other: these change under one id
+CLASS_NAMES: tuple[str, ...] = (*SIGN_NAMES, *LIGHT_NAMES)
 OUTSIDE_KINDS: tuple[str, ...] = tuple(_OUTSIDE)
+FALSE_DETECTION = "false detection"  # a box where there is nothing but scenery
 FACE_PIXELS = 192
 
 
 @cache
 def face_of(name: str) -> np.ndarray:
-    """The face of a class, a light or a kind of object outside the classes; do not write to it.
+    """The face of a class or of a kind of object outside the classes; do not write to it.
 
     [192, 192, 4] RGBA, colours multiplied by alpha
     """
     canvas = Canvas(FACE_PIXELS)
-    {**_CLASSES, **_LIGHTS, **_OUTSIDE}[name](canvas)
+    {**_SIGNS, **_LIGHTS, **_OUTSIDE}[name](canvas)
     return canvas.finish()

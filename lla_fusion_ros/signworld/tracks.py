@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache, lru_cache
 
 import numpy as np
@@ -27,7 +26,7 @@ from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_set import Frame, Track, TrackSet
 
 # Raised whenever the same options give other images: it names the data where bundles record it.
-RENDERING = 1
+RENDERING = 2
 _LOOKS = 64  # countries that tracks are spread over; with few, a new one looks like an unknown object
 _CONTEXT = 0.6  # of the box, kept on each side of it
 _SPEED = 9.0
@@ -46,39 +45,36 @@ def load_signworld(
     frames: int = 50,
     seed: int = 0,
     occluded: float = 0.3,
-    lights: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> TrackSet:
     """Render `tracks` tracks of the known classes (equally often) and `outside` ones of other objects.
 
     A track has up to `frames` images, by turns of the two cameras, at the pace of a drive: most begin far
     away, and not all come near. `occluded` of the objects have a van or a bush before them; as in a drive,
-    what is all but hidden has no box. Light and weather vary from a clear day to dusk and rain; most
-    tracks come from compressed images. With `lights` the classes are the states of a traffic light.
+    what is mostly hidden has no box. Light and weather vary from a clear day to dusk and rain; most
+    tracks come from compressed images. A traffic light keeps its state all along a track.
     """
     if tracks < 0 or outside < 0 or frames < 1 or not 0 <= occluded <= 1:
         raise InputError(
             f"tracks={tracks} and outside={outside} must be >= 0, frames={frames} >= 1, "
             f"occluded={occluded} between 0 and 1"
         )
-    names = LIGHT_NAMES if lights else CLASS_NAMES
-    known = [(names[i % len(names)], i) for i in range(tracks)]
+    known = [(CLASS_NAMES[i % len(CLASS_NAMES)], i) for i in range(tracks)]
     other = [(OUTSIDE_KINDS[i % len(OUTSIDE_KINDS)], tracks + i) for i in range(outside)]
     wanted = sorted(known + other, key=lambda each: _look_of(each[1], seed))  # one country after the other
     by_number: dict[int, Track] = {}
     for name, number in wanted:
-        track = _render_track(name, number, frames, seed, occluded)
-        by_number[number] = replace(track, label=names.index(name) if name in names else -1)
+        by_number[number] = _render_track(name, number, frames, seed, occluded)
         if progress is not None:
             progress(len(by_number), len(wanted))
     rendered = tuple(by_number[number] for number in range(len(wanted)))
-    digest = _digest(names, tracks, outside, frames, seed, float(occluded))
-    return TrackSet("signworld", names, rendered, digest)
+    digest = _digest(tracks, outside, frames, seed, float(occluded))
+    return TrackSet("signworld", CLASS_NAMES, rendered, digest, changing=LIGHT_NAMES)
 
 
-def _digest(names: tuple[str, ...], *options: float) -> str:
+def _digest(*options: float) -> str:
     """Names the images by what they are rendered from: their last bits differ between processors."""
-    told = json.dumps(["signworld", RENDERING, names, options])
+    told = json.dumps(["signworld", RENDERING, CLASS_NAMES, options])
     return hashlib.sha256(told.encode()).hexdigest()
 
 
@@ -135,12 +131,16 @@ def _fair_weather(rng: np.random.Generator) -> Conditions:
 
 
 def _bad_weather(rng: np.random.Generator) -> Conditions:
-    """Dusk or heavy rain: what small, far signs look like then cannot be had by degrading their crops."""
+    """Dusk or heavy rain: what small, far signs look like then cannot be had by degrading their crops.
+
+    No worse than what can still be read: a known object in a picture that shows nothing would teach the
+    warnings that nothing is known.
+    """
     return Conditions(
-        light=rng.uniform(0.25, 0.8),
-        blur=rng.uniform(0.5, 1.6),
-        smear=rng.uniform(0.0, 4.0),
-        noise=rng.uniform(0.01, 0.04),
+        light=rng.uniform(0.3, 0.8),
+        blur=rng.uniform(0.5, 1.4),
+        smear=rng.uniform(0.0, 3.0),
+        noise=rng.uniform(0.01, 0.03),
         rain=max(0.0, rng.uniform(-1.0, 1.0)),
         jitter=rng.uniform(0.02, 0.06),
     )

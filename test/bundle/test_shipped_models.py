@@ -53,7 +53,7 @@ def test_every_fuser_of_a_shipped_bundle_runs(shipped):
 @pytest.fixture(scope="module")
 def sign_world():
     """The bundle, and tracks that it was not trained on."""
-    tracks = load_dataset("signworld", tracks=17, outside=8, frames=3, seed=77)
+    tracks = load_dataset("signworld", tracks=20, outside=8, frames=3, seed=77)
     return load_bundle(MODELS / "signworld.safetensors"), tracks
 
 

@@ -22,9 +22,7 @@ def test_what_the_sign_world_bundle_promises_holds_on_fresh_tracks(regime, fresh
     reliance = bundle.reliance()
     assert min(reliance.promised(group) for group in range(3)) >= 0.95
     for record in coverage_records(reliance, pmf, own):
-        # the calibration objects are a sample, too: as many as these
-        margin = 2 * (record["promised"] - record["least"]) + 1 / record["objects"]
-        assert record["held"] >= record["promised"] - margin, record
+        assert record["held"] >= record["least"], record
     (bounds,) = bound_records(reliance, pmf, views.mean_pmf.reshape(pmf.shape), own, None)
     assert bounds["error"] <= bounds["mean_bound"]
 
@@ -32,7 +30,7 @@ def test_what_the_sign_world_bundle_promises_holds_on_fresh_tracks(regime, fresh
 @pytest.fixture(scope="module")
 def fresh():
     bundle = load_bundle("signworld")
-    tracks = load_dataset("signworld", None, None, bundle.input_size, tracks=102, frames=20, seed=77)
+    tracks = load_dataset("signworld", None, None, bundle.input_size, tracks=100, frames=20, seed=77)
     classify = Classifier(bundle, precision="float32")
     return bundle, views_of_tracks(
         classify, tracks, bundle.input_size, bundle.crop_margin, ("clean", "hard"), seed=99

@@ -46,7 +46,7 @@ def test_a_drive_is_made_described_replayed_and_scored(inside, model, capsys):
     truth = ["--truth", "drive.truth.json", "--compare", "last,mean_pmf"]
     assert main(["replay", "drive", "--bundle", model, *truth]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("model tiny (17 classes, 2 networks, ")
+    assert out.startswith("model tiny (20 classes, 2 networks, ")
     assert "single frame" in out and "AUROC" in out and "drive_fused/report.html" in out
     assert {path.name for path in (inside / "drive_fused").iterdir()} == {
         "fused",

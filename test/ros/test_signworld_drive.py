@@ -13,7 +13,7 @@ from support.drive import HARD_FROM, SWITCH_TIME, SWITCHED, UNKNOWN, short_drive
 
 KNOWN = ("001", "004", "005")  # ordinary signs, seen well before the hard stretch
 FRAMES_TO_NOTICE = 5
-CLASSES = 17
+CLASSES = 20
 
 
 def seconds(stamp: int) -> float:
