@@ -4,6 +4,7 @@ Example:
     make bench ARGS=--quick
     make bench ARGS="--json bench.json"
     make bench ARGS="--sections fusion,live"
+    make bench ARGS=--report          # the networks on a GPU: a text to send to us
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from bench.device import report
 from bench.drive import six_camera_bag
 from bench.fleet import measure_fleet
 from bench.fusion import measure_fusion
@@ -61,6 +63,9 @@ def main(arguments: list[str] | None = None) -> int:
     document: dict[str, Any] = {"version": __version__, "machine": machine(), "quick": options.quick}
     try:
         road, demo = find_model(options.road), find_model(options.demo)
+        if options.report:
+            print(report(load_bundle(road)))
+            return 0
         for section in options.sections:
             document[section] = list(records(section, road, demo, options.quick))
             console.print(f"\n{section}: {SECTIONS[section]}", soft_wrap=True)
@@ -84,6 +89,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="fewer rounds: a look, not a measurement")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the records to this file")
+    parser.add_argument("--report", action="store_true", help="only: the networks on this computer's GPU")
     parser.add_argument("--road", default="gtsrb", help="bundle of the section fusion (%(default)s)")
     parser.add_argument("--demo", default="signworld", help="bundle of the other sections (%(default)s)")
     options = parser.parse_args(arguments)
