@@ -1,7 +1,8 @@
-"""Draw the pictures of the docs: the sign world, scenes and the report of a finished demo, the ROS graph.
+"""Draw the pictures of the docs: the sign world, scenes and the report of a demo, the ROS graph.
 
 Example:
-    lla-fusion demo --out demo_out && python tools/make_pictures.py demo_out
+    python tools/make_pictures.py              # runs the demo first
+    python tools/make_pictures.py demo_out     # of a demo that was run
 """
 
 from __future__ import annotations
@@ -253,14 +254,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("demo", type=Path, help="folder of a finished demo")
+    parser.add_argument("demo", type=Path, nargs="?", help="folder of a finished demo; else one is run")
     parser.add_argument("--to", type=Path, default=IMAGES, help="where the pictures go (docs/images)")
     args = parser.parse_args()
     args.to.mkdir(parents=True, exist_ok=True)
-    demo_gif(args.demo / "annotated.mp4", args.to / "demo.gif")
-    demo_jpg(args.demo / "annotated.mp4", args.to / "demo.jpg", MOMENTS)
-    demo_jpg(args.demo / "annotated.mp4", args.to / "demo_moment.jpg", MOMENTS[:1])
-    report_png(args.demo / "report.html", args.to / "report.png")
+    with tempfile.TemporaryDirectory() as folder:
+        demo = args.demo or Path(folder, "demo")
+        if args.demo is None:
+            run = [sys.executable, "-m", "lla_fusion_ros.cli.main", "demo", "--out", str(demo)]
+            subprocess.run(run, check=True)
+        demo_gif(demo / "annotated.mp4", args.to / "demo.gif")
+        demo_jpg(demo / "annotated.mp4", args.to / "demo.jpg", MOMENTS)
+        demo_jpg(demo / "annotated.mp4", args.to / "demo_moment.jpg", MOMENTS[:1])
+        report_png(demo / "report.html", args.to / "report.png")
     cv2.imwrite(str(args.to / "signworld.jpg"), moments()[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, 88])
     cv2.imwrite(str(args.to / "signworld_signs.png"), faces()[..., ::-1], [cv2.IMWRITE_PNG_COMPRESSION, 9])
     rosgraph_svgs(args.to)
