@@ -31,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--trunk", type=Path, metavar="FILE", help="of camera traps: a trained network (ONNX)"
     )
     parser.add_argument("--no-scratch", action="store_true", help="of camera traps: only the trunk's heads")
-    parser.add_argument("--seeds", default="0,1,2", help="one ensemble is trained for each (%(default)s)")
+    parser.add_argument(
+        "--seeds", help="one ensemble is trained for each (0,1,2); camera traps: folds to test (0,1,2,3,4)"
+    )
     parser.add_argument("--threads", type=int, help="torch threads (all cores)")
     parser.add_argument("--cache", metavar="DIR", help="keeps networks and outputs (~/.cache/lla_fusion)")
     add_json_option(parser)
@@ -49,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
     from lla_fusion_ros.types.errors import InputError
     from lla_fusion_ros.types.memory import keep_freed_memory
 
-    seeds = numbers("--seeds", args.seeds)
+    usual = "0,1,2,3,4" if args.experiment == "cameratraps" else "0,1,2"
+    seeds = numbers("--seeds", usual if args.seeds is None else args.seeds)
     if not seeds:
         raise InputError("--seeds names no seed; give at least one, for example --seeds 0")
     check_plots(args.plots)

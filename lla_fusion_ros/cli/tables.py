@@ -222,8 +222,8 @@ def _paper_cell(score: dict[str, Any]) -> str:
 
 def print_camera_traps(document: dict[str, Any]) -> None:
     """Whole sequences by way and split; shorter ones are in the document."""
-    names = ("accuracy", "nll", "brier", "ece", "auroc", "auroc_near", "set_held", "set_size")
-    title = f"camera traps: {document['tracks']} sequences, {len(document['seeds'])} splits; mean ± spread"
+    names = ("accuracy", "nll", "brier", "ece", "auroc", "auroc_near", "set_held", "set_size", "bound")
+    title = f"camera traps: {document['tracks']} sequences, {len(document['seeds'])} folds; mean ± spread"
     table = _table(title, ("way", "split by", "fuser", *names), left=3)
     for row in (each for each in document["table"] if each["L"] == "all"):
         cells = [f"{row['mean'][n]:.3f}\n±{row['spread'][n]:.3f}" if n in row["mean"] else "" for n in names]

@@ -42,6 +42,11 @@ def recalibrated(
             "for validation is not known; for other data use `lla-fusion train --start BUNDLE --epochs 0`"
         )
     splits = recorded_split(tracks, bundle.meta.dataset)
+    if bundle.meta.training.get("saw_validation"):
+        raise InputError(
+            f"the heads of bundle '{bundle.source}' were fitted on its validation tracks, too: repeat the "
+            "import; `lla-fusion info` shows its command"
+        )
     if not splits.validation.tracks:
         raise InputError(
             f"the networks of bundle '{bundle.source}' have seen all tracks of '{tracks.name}': they can be "

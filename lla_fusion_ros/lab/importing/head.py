@@ -12,6 +12,8 @@ from lla_fusion_ros.types.pmf import softmax
 
 # Candidates of the L2 penalty, in units of the mean square length of the features.
 PENALTIES = tuple(10.0**power for power in (-4, -3.5, -3, -2.5, -2, -1.5, -1, -0.5, 0))
+MOST_DIRECTIONS = 256  # of the features that a head reads: the others tell one place from another
+FOLDS = 5
 MOST_FEATURES = 128  # of the posterior
 POSTERIOR_BYTES = 64 * 1024**2  # of its blocks in double precision, all networks and classes together
 
@@ -29,16 +31,17 @@ class Regression:
     """Heads for features [n, d] of views with labels [n].
 
     A head is searched for along the principal directions of the features, each in units of what the loss is
-    curved there: this takes dozens of steps where the features themselves would take thousands.
+    curved there: this takes dozens of steps where the features themselves would take thousands. Of wide
+    features it reads the MOST_DIRECTIONS of the largest mean square.
     """
 
     def __init__(self, features: np.ndarray, label: np.ndarray, classes: int) -> None:
         phi = np.concatenate([features, np.ones((len(features), 1))], axis=1).astype(np.float64)
-        square, self._directions = np.linalg.eigh(phi.T @ phi)
-        self._square = np.maximum(square, 0)
+        square, directions = np.linalg.eigh(phi.T @ phi)  # rising
+        self._square = np.maximum(square[-MOST_DIRECTIONS:], 0)
+        self._directions = directions[:, -MOST_DIRECTIONS:]
         self._along = phi @ self._directions
         self._own, self._classes = (np.arange(len(label)), label), classes
-        self.square_length = float(np.square(features).sum(axis=1).mean())
 
     def fit(
         self, penalty: float, start: FittedHead | None = None, weight: np.ndarray | None = None
@@ -65,19 +68,78 @@ class Regression:
         theta = (found.x.reshape(begin.shape) * unit) @ self._directions.T
         return FittedHead(theta[:, :-1], theta[:, -1], penalty)
 
-    def best(self, features: np.ndarray, label: np.ndarray) -> FittedHead:
-        """The head whose penalty gives the lowest NLL on other views; strong penalties first."""
-        best: tuple[float, FittedHead] | None = None
-        head: FittedHead | None = None
-        for penalty in sorted(PENALTIES, reverse=True):
-            head = self.fit(penalty * self.square_length, head)
-            value = nll(softmax(features @ head.weight.T + head.bias), label)
-            if best is None or value < best[0]:
-                best = value, head
-            elif value > 1.05 * best[0]:  # it only grows from here
-                break
-        assert best is not None
-        return best[1]
+    def several(self, penalty: float, track: np.ndarray, heads: int, seed: int) -> list[FittedHead]:
+        """So many heads, each fitted on tracks drawn with replacement; a single one on all of them."""
+        first = self.fit(penalty)
+        drawn = [bootstrap_weights(track, seed + number) for number in range(heads)]
+        return [first] if heads == 1 else [self.fit(penalty, first, weight) for weight in drawn]
+
+
+@dataclass(frozen=True, slots=True)
+class CrossFit:
+    """Heads fitted on all views, and for every fold as many that never saw its views.
+
+    Attributes:
+        left_out: [folds][heads]
+        fold: of each view.       [n]
+    """
+
+    heads: list[FittedHead]
+    left_out: list[list[FittedHead]]
+    fold: np.ndarray
+
+
+def cross_fit(
+    features: np.ndarray,
+    label: np.ndarray,
+    track: np.ndarray,
+    group: np.ndarray,
+    classes: int,
+    heads: int,
+    seed: int,
+) -> CrossFit:
+    """Heads for views [n, d] of tracks and groups; what those without a fold say of it, heads say of a new
+    group: fusers can be fitted on that."""
+    fold, penalty = folds_of(group), best_penalty(features, label, group, classes)
+    left_out = [
+        Regression(features[rows], label[rows], classes).several(penalty, track[rows], heads, seed)
+        for rows in (fold != number for number in range(int(fold.max()) + 1))
+    ]
+    return CrossFit(Regression(features, label, classes).several(penalty, track, heads, seed), left_out, fold)
+
+
+def best_penalty(features: np.ndarray, label: np.ndarray, group: np.ndarray, classes: int) -> float:
+    """The one of the lowest NLL on groups that a head never saw; strong penalties first.  [n, d], [n], [n]"""
+    fold = folds_of(group)
+    seen = [fold != number for number in range(int(fold.max()) + 1)]
+    parts = [Regression(features[rows], label[rows], classes) for rows in seen]
+    square_length = float(np.square(features).sum(axis=1).mean())
+    found: list[FittedHead | None] = [None] * len(parts)
+    least, best = np.inf, 0.0
+    for share in sorted(PENALTIES, reverse=True):
+        penalty = share * square_length
+        found = [part.fit(penalty, head) for part, head in zip(parts, found, strict=True)]
+        pmfs = [
+            softmax(features[~rows] @ head.weight.T + head.bias)
+            for head, rows in zip(found, seen, strict=True)
+            if head is not None
+        ]
+        value = nll(np.concatenate(pmfs), np.concatenate([label[~rows] for rows in seen]))
+        if value < least:
+            least, best = value, penalty
+        elif value > 1.05 * least:  # it only grows from here
+            break
+    return best
+
+
+def folds_of(group: np.ndarray, folds: int = FOLDS) -> np.ndarray:
+    """The fold of each view: whole groups, the largest first, each into the emptiest fold.  [n] -> [n]"""
+    groups, of_view, count = np.unique(group, return_inverse=True, return_counts=True)
+    filled, fold = np.zeros(min(folds, len(groups))), np.zeros(len(groups), int)
+    for place in np.argsort(-count, kind="stable"):
+        fold[place] = filled.argmin()
+        filled[fold[place]] += count[place]
+    return fold[of_view]
 
 
 def bootstrap_weights(track: np.ndarray, seed: int) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,12 @@ from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.bundle.bundle import ONNX, graph_tensors
 from lla_fusion_ros.images.quality import crop_quality
 from lla_fusion_ros.lab.calibration.assemble import CalibrationOptions, Stage, Trained, calibrated_bundle
+from lla_fusion_ros.lab.calibration.cross_fit import Part
 from lla_fusion_ros.lab.datasets import Splits, TrackSet, border_of, cut, degrade
 from lla_fusion_ros.lab.importing.head import (
     FittedHead,
     Regression,
-    bootstrap_weights,
+    best_penalty,
     leading_directions,
     seen_width,
 )
@@ -130,7 +131,10 @@ def run_import(
     splits = split_for(recipe, tracks)
     graphs = [source.graph for source in recipe.sources]
     outputs = cached(Trunks(graphs, recipe.size, threads=threads), graphs, cache)
-    heads, prior = _heads(recipe, splits, outputs, stage)
+    heads, stand_ins, prior = _heads(recipe, splits, outputs, stage)
+    parts = [
+        Part(ImportedNetworks(outputs, graphs, each), splits.train, splits.validation) for each in stand_ins
+    ]
     trained = Trained(
         ImportedNetworks(outputs, graphs, heads),
         {"name": ONNX},
@@ -141,13 +145,14 @@ def run_import(
         {
             "networks": [source.name for source in recipe.sources],
             "new_heads": recipe.new_heads,
+            "saw_validation": bool(stand_ins),
             "quick": recipe.quick,
             "commands": [recipe.command],
         },
         trunks=tuple(head.trunk for head in heads),
     )
     return calibrated_bundle(
-        trained, splits, dataset_record(recipe, tracks, splits), recipe.calibration, stage
+        trained, splits, dataset_record(recipe, tracks, splits), recipe.calibration, stage, parts
     )
 
 
@@ -206,26 +211,47 @@ def clear(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _heads(recipe: ImportRecipe, splits: Splits, outputs: Outputs, stage: Stage) -> tuple[list[Head], float]:
-    """All heads, and the precision of their prior."""
+def _heads(
+    recipe: ImportRecipe, splits: Splits, outputs: Outputs, stage: Stage
+) -> tuple[list[Head], list[list[Head]], float]:
+    """All heads, those that stand in for them in calibration, and the precision of their prior.
+
+    New heads take seconds, so the validation tracks train them, too: heads of the training tracks alone are
+    calibrated on these in their place.
+    """
     classes = len(splits.train.class_names)
     training = _features(recipe, splits.train, outputs, stage)
+    bases = _bases(training.outputs, recipe.networks, classes)
+
+    def made(fitted: Iterable[tuple[int, FittedHead]]) -> list[Head]:
+        return [
+            Head(trunk, head.weight.astype(np.float32), head.bias.astype(np.float32), bases[trunk])
+            for trunk, head in fitted
+        ]
+
+    if not recipe.new_heads:
+        own = [(source.weight, source.bias) for source in recipe.sources]
+        kept = [FittedHead(w, b, KEPT_PRIOR) for w, b in own if w is not None and b is not None]
+        return made(enumerate(kept)), [], KEPT_PRIOR
+    validation = _features(recipe, splits.validation, outputs, stage)
+    both = (*splits.train.tracks, *splits.validation.tracks)
+    label = np.concatenate([training.label, validation.label])
+    track = np.concatenate([training.track, validation.track + len(splits.train.tracks)])
+    group = np.array([each.group or each.id for each in both])[track]
     fitted: list[tuple[int, FittedHead]] = []
-    if recipe.new_heads:
-        validation = _features(recipe, splits.validation, outputs, stage)
-        for trunk in range(len(recipe.sources)):
-            stage(HEADS, trunk, len(recipe.sources))
-            fitted += [(trunk, head) for head in _new_heads(recipe, training, validation, trunk, classes)]
-    else:
-        for trunk, source in enumerate(recipe.sources):
-            assert source.weight is not None and source.bias is not None
-            fitted.append((trunk, FittedHead(source.weight, source.bias, KEPT_PRIOR)))
-    bases = _bases(training.outputs, len(fitted), classes)
-    heads = [
-        Head(trunk, head.weight.astype(np.float32), head.bias.astype(np.float32), bases[trunk])
-        for trunk, head in fitted
-    ]
-    return heads, float(np.mean([head.penalty for _, head in fitted]))
+    before: list[tuple[int, FittedHead]] = []  # of the training tracks alone
+    few = len(training.label)
+    for trunk in range(len(recipe.sources)):
+        stage(HEADS, trunk, len(recipe.sources))
+        phi = np.concatenate([training.outputs[trunk], validation.outputs[trunk]])
+        penalty = best_penalty(phi, label, group, classes)
+        for rows, found in ((slice(None), fitted), (slice(few), before)):
+            heads = Regression(phi[rows], label[rows], classes).several(
+                penalty, track[rows], recipe.new_heads, recipe.calibration.seed
+            )
+            found += [(trunk, head) for head in heads]
+    prior = float(np.mean([head.penalty for _, head in fitted]))
+    return made(fitted), [made(before)], prior
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,18 +278,6 @@ def _features(recipe: ImportRecipe, part: TrackSet, outputs: Outputs, stage: Sta
             "the network returns NaN or infinity on the training images; are --mean, --std right?"
         )
     return _Features(joined, crops.label, crops.track)
-
-
-def _new_heads(
-    recipe: ImportRecipe, training: _Features, validation: _Features, trunk: int, classes: int
-) -> list[FittedHead]:
-    """One fitted on all training tracks, or several on tracks drawn with replacement."""
-    regression = Regression(training.outputs[trunk], training.label, classes)
-    best = regression.best(validation.outputs[trunk], validation.label)
-    if recipe.new_heads == 1:
-        return [best]
-    seeds = (recipe.calibration.seed + number for number in range(recipe.new_heads))
-    return [regression.fit(best.penalty, best, bootstrap_weights(training.track, seed)) for seed in seeds]
 
 
 def _bases(outputs: Sequence[np.ndarray], networks: int, classes: int) -> list[np.ndarray | None]:

@@ -83,6 +83,13 @@ def test_new_heads_on_an_old_trunk_know_the_new_classes(bundle):
         Classifier(bundle, engine="torch")
 
 
+def test_heads_that_saw_the_validation_tracks_are_not_calibrated_on_them(bundle, crops, tmp_path, capsys):
+    assert bundle.meta.training["saw_validation"]
+    words = ["calibrate", bundle.source, "--dataset", "folders", "--root", str(crops)]
+    assert main([*words, "--out", str(tmp_path / "a.safetensors")]) == 1
+    assert "repeat the import" in capsys.readouterr().err
+
+
 def test_nothing_of_an_imported_bundle_needs_torch(bundle):
     ran = subprocess.run(
         [sys.executable, "-c", WITHOUT_TORCH, bundle.source], capture_output=True, text=True, timeout=120
