@@ -58,7 +58,7 @@ def test_every_fuser_of_the_shipped_models_is_affordable_by_default(model) -> No
         (FusionSettings(fuser="wls", window=50, capacity=10), "set a smaller 'window'"),  # features: 49
         (
             FusionSettings(fuser="wls", capacity=100_000),
-            "75.* GB in all.* 'capacity' to at most 4[0-9]{3}",
+            "8[0-9].* GB in all.* 'capacity' to at most 3[0-9]{3}",
         ),
     ],
 )
