@@ -16,7 +16,6 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -32,9 +31,9 @@ from lla_fusion_ros.signworld import Drive, DriveSettings
 from lla_fusion_ros.signworld.drive_settings import THREE_CAMERAS, TWO_CAMERAS
 from lla_fusion_ros.signworld.geometry import lens_of, mount_of
 from lla_fusion_ros.signworld.scene import place_row
-from lla_fusion_ros.tracking.association import Association
+from lla_fusion_ros.tracking.association import Association, See, Shows
 from lla_fusion_ros.tracking.lens import Lens
-from lla_fusion_ros.tracking.pairs import see
+from lla_fusion_ros.tracking.pairs import see, shown
 from lla_fusion_ros.tracking.tracker import Tracker
 from lla_fusion_ros.tracking.transforms import Pose
 from lla_fusion_ros.types.settings import FusionSettings
@@ -127,7 +126,7 @@ def run(
     if turned:
         yaw = Rotation.from_euler("y", turned, degrees=True).as_matrix()
         mounts[names[-1]] = Pose(mounts[names[-1]].rotation @ yaw, mounts[names[-1]].place)
-    association = Association(names, partial(_see, lenses, mounts))
+    association = Association(names, *looks(lenses, mounts))
     trackers = {name: Tracker() for name in names}
     moments: dict[str, dict[int, str]] = defaultdict(dict)
     wrong: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -215,7 +214,7 @@ def ddad(folder: Path, jitter: float, degrees: float, seed: int, score: Score) -
         turn = Rotation.from_quat([pose["rotation"][axis] for axis in ("qx", "qy", "qz", "qw")]).as_matrix()
         mount = Pose(turn, np.array([pose["translation"][axis] for axis in "xyz"]))
         mounts[name] = disturbed(mount, rng, degrees if len(mounts) else 0.0, 0.0)
-    association = Association(tuple(mounts), partial(_see, lenses, mounts))
+    association = Association(tuple(mounts), *looks(lenses, mounts))
     tracks: dict[str, str] = {}
     shared: Counter[tuple[str, str]] = Counter()
     moments = sorted({frame["timestamp"] for frame in scene["frames"]})
@@ -253,7 +252,7 @@ def fused_nll(model: str, seeds: range, seconds: float) -> None:
         names = drive.camera_names
         lenses = {camera.name: lens_of(camera) for camera in drive.settings.cameras}
         mounts = {camera.name: mount_of(camera) for camera in drive.settings.cameras}
-        joined = Association(names, partial(_see, lenses, mounts))
+        joined = Association(names, *looks(lenses, mounts))
         trackers = {name: Tracker() for name in names}
         engines = {how: FusionEngine(bundle) for how in ("true ids", "association", "each camera")}
         rng = np.random.default_rng([seed, 81])
@@ -288,10 +287,12 @@ def fused_nll(model: str, seeds: range, seconds: float) -> None:
         )
 
 
-def _see(
-    lenses: dict[str, Lens], mounts: dict[str, Pose], name: str, stamp: int, boxes: np.ndarray
-) -> np.ndarray:
-    return see(lenses[name], mounts[name], boxes)
+def looks(lenses: dict[str, Lens], mounts: dict[str, Pose]) -> tuple[See, Shows]:
+    """The geometry of cameras that do not move, as an Association wants it."""
+    return (
+        lambda name, _, boxes: see(lenses[name], mounts[name], boxes),
+        lambda name, _, points: shown(lenses[name], mounts[name], points),
+    )
 
 
 def cost(seconds: float = 10.0) -> None:
@@ -299,7 +300,7 @@ def cost(seconds: float = 10.0) -> None:
     drive = six_camera_drive(duration=seconds)
     lenses = {camera.name: lens_of(camera) for camera in drive.settings.cameras}
     mounts = {camera.name: mount_of(camera) for camera in drive.settings.cameras}
-    association = Association(drive.camera_names, partial(_see, lenses, mounts))
+    association = Association(drive.camera_names, *looks(lenses, mounts))
     spent = []
     last: dict[str, int] = {}
     for frame in frames(drive, 0):

@@ -16,8 +16,9 @@ from lla_fusion_ros.messages.contract import OBJECTS, STATIC_TRANSFORMS
 from lla_fusion_ros.messages.geometry import parse_camera_info, parse_transforms
 from lla_fusion_ros.stream.frames import CameraFrame, ScoreFrame, ViewFrame
 from lla_fusion_ros.stream.identity import is_global
-from lla_fusion_ros.tracking.association import Association, Groups
+from lla_fusion_ros.tracking.association import Association
 from lla_fusion_ros.tracking.geometry import Geometry
+from lla_fusion_ros.tracking.groups import Groups
 from lla_fusion_ros.tracking.objects import Objects, Partners, hidden
 from lla_fusion_ros.tracking.projection import in_image
 from lla_fusion_ros.types.errors import InputError
@@ -41,7 +42,7 @@ class Joining:
         self.on = on
         self.rectified: set[str] = set()
         self.geometry = Geometry(cameras)
-        self.association = Association(cameras, self.geometry.see)
+        self.association = Association(cameras, self.geometry.see, self.geometry.shows)
         self._cameras = tuple(cameras)
         self._tally = tally
         self.objects = Objects()
@@ -198,6 +199,12 @@ class Joining:
             text += (
                 f"; its stamps are {apart:+.2f} s from the others' when frames arrive: is its clock right?"
             )
+        elif doubts := self.association.doubts(camera):
+            told = (
+                f"with {other}: tracks that both should show fit {fits:.1f} s of {fits + misfits:.1f}"
+                for other, (fits, misfits) in doubts.items()
+            )
+            text += f"; not joined {', '.join(told)}; check its camera_info and transforms"
         elif joined == 0 and alone >= FEW:
             text += "; none fits: check its camera_info, transforms and clock, unless it looks elsewhere"
         return text

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
 
 from lla_fusion_ros.tracking.assignment import assigned
+from lla_fusion_ros.tracking.groups import Groups, Track, grouped
 from lla_fusion_ros.tracking.pair_scores import PairScores
-from lla_fusion_ros.tracking.pairs import RAY, SIZE_OF, between
+from lla_fusion_ros.tracking.pairs import COLUMNS, ORIGIN, RAY, SIZE_OF, between
+from lla_fusion_ros.tracking.trust import Trust, alone
 
 SECOND = 1_000_000_000
 TICK, LAG = SECOND // 10, SECOND // 5
@@ -29,16 +31,6 @@ KEPT = SECOND  # frames, which are compared after LAG
 GONE = SECOND // 2  # without a box; its joins stay, and others may take its place
 TOGETHER = 2 * SECOND // 5  # that both were seen, before they may be joined
 MOST_TRACKS = 300
-MOST_MEMBERS = 12
-
-
-@dataclass
-class _Track:
-    name: str
-    camera: int
-    slot: int
-    first: int
-    last: int
 
 
 @dataclass
@@ -55,24 +47,26 @@ class _Camera:
     stamps: deque[int] = field(default_factory=lambda: deque(maxlen=64))
 
 
-Groups = Mapping[str, tuple[str, ...]]
 # camera, stamp, boxes (cx, cy, w, h in pixels) -> what they show; None while it is not known where it looks
 See = Callable[[str, int, np.ndarray], np.ndarray | None]
+# camera, stamp, points of the common frame -> which of them lie well inside its image
+Shows = Callable[[str, int, np.ndarray], np.ndarray]
 
 
 class Association:
     """Tracks of all cameras in, groups of tracks that are one object out.
 
     Args:
-        see: the geometry.
+        see, shows: the geometry.
 
     Attributes:
         joins, splits: how many there were.
     """
 
-    def __init__(self, cameras: Sequence[str], see: See) -> None:
+    def __init__(self, cameras: Sequence[str], see: See, shows: Shows) -> None:
         self._names = tuple(cameras)
-        self._see = see
+        self._see, self._shows = see, shows
+        self._trust = Trust()
         self._index = {camera: number for number, camera in enumerate(cameras)}
         self.joins = self.splits = 0
         self.reset()
@@ -80,10 +74,12 @@ class Association:
     def reset(self) -> None:
         """Forget all tracks."""
         self._cameras = [_Camera() for _ in self._index]
-        self._tracks: dict[str, _Track] = {}
+        self._tracks: dict[str, Track] = {}
         self._free: list[int] = []
         self._pairs = PairScores()
         self._slots = 0
+        self._sights = np.zeros((0, COLUMNS))  # of each track, when it was last compared
+        self._known = self._decided = 0  # stamps up to which frames were compared, and decided upon
         self._pending: list[tuple[int, int]] = []  # stamp, camera
         self._grouping: Groups = {}
         self._tick = 0
@@ -126,6 +122,10 @@ class Association:
             own.stamps.popleft()
         self._pending.append((stamp, number))
 
+    def doubts(self, camera: str) -> dict[str, tuple[float, float]]:
+        """Cameras that too little fits to be joined with: seconds of tracks that fit, and that do not."""
+        return {self._names[other]: sums for other, sums in self._trust.doubts(self._index[camera]).items()}
+
     def finish(self) -> Groups:
         """No frame comes any more: decide with everything that was seen."""
         self._advance(2**62)
@@ -136,6 +136,7 @@ class Association:
         """The geometry was wrong: part all objects and begin again with what the pairs show."""
         self.splits += int(np.count_nonzero(self._pairs.joined))
         self._pairs.clear()
+        self._trust.clear()
         self._grouping = {}
         for camera in self._cameras:
             camera.frames.clear()
@@ -169,7 +170,7 @@ class Association:
                 if self._slots >= MOST_TRACKS:
                     return -1
                 self._grow()
-            track = _Track(name, camera, self._free.pop(), stamp, stamp)
+            track = Track(name, camera, self._free.pop(), stamp, stamp)
             self._tracks[name] = track
         track.last = stamp
         return track.slot
@@ -178,12 +179,14 @@ class Association:
         old, new = self._slots, min(MOST_TRACKS, max(32, 2 * self._slots))
         self._free += range(new - 1, old - 1, -1)
         self._slots = new
+        self._sights = np.pad(self._sights, [(0, new - old), (0, 0)])
         self._pairs.grow(new)
 
     def _advance(self, until: int) -> None:
         """Compare the frames up to a time."""
         due = sorted(item for item in self._pending if item[0] <= until)
         self._pending = [item for item in self._pending if item[0] > until]
+        self._known = max(self._known, due[-1][0] if due else 0)
         while due:  # a frame of each camera at a time: no pair is among them twice
             batch: dict[int, int] = {}
             for stamp, number in due:
@@ -206,6 +209,7 @@ class Association:
         if not others:
             return None
         slots, sights = map(np.concatenate, zip(*others, strict=True))
+        self._sights[slots], self._sights[frame.slots] = sights, frame.sights
         rows, columns = self._pairs.worth_a_look(slots, frame.slots, stamp)
         stamps = np.full(len(rows), stamp)
         return slots[rows], frame.slots[columns], sights[rows], frame.sights[columns], stamps
@@ -255,12 +259,19 @@ class Association:
             stamps = self._cameras[track.camera].stamps
             if stamps and track.last >= stamps[-1] - GONE:
                 recent[track.camera].append(track.slot)
+        seconds = min(self._known - self._decided, SECOND) / SECOND
+        self._decided = self._known
         changed = 0
-        for first, second in combinations(filter(None, recent), 2):
+        for pair in combinations([camera for camera, slots in enumerate(recent) if slots], 2):
+            first, second = (np.array(recent[camera]) for camera in pair)
             place = np.ix_(first, second)
             before, seen = pairs.joined[place], pairs.seen[place]
             score = np.where(seen > 0, pairs.score[place], -np.inf)
-            now = assigned(score, before, seen - pairs.since[place] >= TOGETHER)
+            ripe = seen - pairs.since[place] >= TOGETHER
+            now = assigned(score, before, ripe)
+            lone = alone(score, ripe)
+            misfits = min(self._in_sight(pair[1], first[lone[0]]), self._in_sight(pair[0], second[lone[1]]))
+            now &= self._trust.tell(pair, score[now], misfits, seconds)
             joins, splits = int((now & ~before).sum()), int((before & ~now).sum())
             if joins or splits:
                 pairs.joined[place] = now
@@ -270,29 +281,13 @@ class Association:
         if changed:
             self._grouping = self._grouped()
 
+    def _in_sight(self, camera: int, slots: np.ndarray) -> int:
+        """How many tracks of another camera would be well inside the image, were they a metre large."""
+        if not len(slots):
+            return 0
+        sights = self._sights[slots]
+        points = sights[ORIGIN] + sights[RAY] / np.exp(sights[SIZE_OF])[:, None]
+        return int(self._shows(self._names[camera], self._known, points).sum())
+
     def _grouped(self) -> Groups:
-        """Tracks that are one object; a group has at most one track of a camera at a time."""
-        edges = np.stack(np.nonzero(self._pairs.joined))
-        edges = edges[:, np.argsort(-self._pairs.score[tuple(edges)], kind="stable")]
-        tracks = {track.slot: track for track in self._tracks.values()}
-        group = {slot: [tracks[slot]] for slot in edges.ravel().tolist()}
-        for first, second in edges.T.tolist():
-            mine, other = group[first], group[second]
-            if mine is other or len(mine) + len(other) > MOST_MEMBERS:
-                continue
-            if all(_apart(a, b) for a in mine for b in other):
-                mine += other
-                for track in other:
-                    group[track.slot] = mine
-        named: dict[str, tuple[str, ...]] = {}
-        for members in group.values():
-            if len(members) > 1 and members[0].name not in named:
-                members.sort(key=lambda track: (track.first, track.name))
-                names = tuple(track.name for track in members)
-                named.update(dict.fromkeys(names, names))
-        return named
-
-
-def _apart(a: _Track, b: _Track) -> bool:
-    """Whether two tracks may be one object: of two cameras, or of one camera one after the other."""
-    return a.camera != b.camera or a.last < b.first or b.last < a.first
+        return grouped(self._pairs.joined, self._pairs.score, self._tracks.values())

@@ -13,7 +13,7 @@ import numpy as np
 
 from lla_fusion_ros.messages.geometry import CameraInfoMessage, Transform
 from lla_fusion_ros.tracking.lens import Lens
-from lla_fusion_ros.tracking.pairs import see
+from lla_fusion_ros.tracking.pairs import see, shown
 from lla_fusion_ros.tracking.transforms import Pose, Transforms
 from lla_fusion_ros.types.errors import InputError
 
@@ -96,6 +96,13 @@ class Geometry:
                 return None
             self.reasons.pop(camera, None)
             return see(self._lenses[camera], pose, boxes)
+
+    def shows(self, camera: str, stamp: int, points: np.ndarray) -> np.ndarray:
+        """Which points of the common frame lie well inside its image; none where that is not known."""
+        pose, lens = self.place(camera, stamp), self.lens(camera)
+        if pose is None or lens is None:
+            return np.zeros(len(points), bool)
+        return shown(lens, pose, points)
 
     def place(self, camera: str, stamp: int) -> Pose | None:
         """A camera seen from the frame that all cameras are seen from; None where that is not known."""

@@ -33,6 +33,7 @@ NEAREST, FARTHEST = 1.0, 300.0  # metres
 FARTHEST_OFF = 5.0  # standard deviations at which a single box stops to count for more
 TEMPER = 0.6  # consecutive boxes are not independent
 MEASURES = 13
+EDGE = 0.1  # of the image, where a camera may well miss what another sees
 
 
 # What a box shows is a row of 16 numbers, in a frame common to all cameras: the origin of its camera, unit
@@ -74,6 +75,12 @@ def see(lens: Lens, pose: Pose, boxes: np.ndarray) -> np.ndarray:
     sights[:, 13:15] = sides * np.sqrt(pixel**2 + np.where(cut, CUT, SIDE) ** 2)
     sights[SIZE_NOISE] = np.where(cut.any(axis=1), SIZE_CUT, np.sqrt(SIZE**2 + (pixel**2).mean(axis=1)))
     return sights
+
+
+def shown(lens: Lens, pose: Pose, points: np.ndarray) -> np.ndarray:
+    """Which points lie well inside the image of a camera with this pose.  [n, 3] -> [n] bool"""
+    share = lens.project((points - pose.place) @ pose.rotation) / (lens.width, lens.height)
+    return np.asarray(np.abs(share - 0.5).max(axis=1) < 0.5 - EDGE)
 
 
 def _dot(first: np.ndarray, second: np.ndarray) -> np.ndarray:

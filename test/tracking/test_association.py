@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from lla_fusion_ros.tracking.assignment import JOIN, MARGIN, STAY, assigned
 from lla_fusion_ros.tracking.association import Association
 from lla_fusion_ros.tracking.lens import Lens
-from lla_fusion_ros.tracking.pairs import evidence, log_ratio, see
+from lla_fusion_ros.tracking.pairs import evidence, log_ratio, see, shown
 from lla_fusion_ros.tracking.transforms import Pose
 
 SECOND = 1_000_000_000
@@ -38,6 +38,10 @@ def boxes(camera: str, points: np.ndarray, size: float = 0.9, rng=None) -> np.nd
 
 def look(camera: str, stamp: int, found: np.ndarray):
     return see(LENS, MOUNTS[camera], found)
+
+
+def shows(camera: str, stamp: int, points: np.ndarray):
+    return shown(LENS, MOUNTS[camera], points)
 
 
 def drive(
@@ -110,7 +114,7 @@ def test_a_joined_pair_stays_until_it_is_clearly_wrong() -> None:
 
 @pytest.mark.parametrize("skew", [0, 5_000_000, 50_000_000])
 def test_signs_seen_by_two_cameras_become_one_object_each(skew) -> None:
-    association = Association(tuple(MOUNTS), look)
+    association = Association(tuple(MOUNTS), look, shows)
     groups, ever = drive(association, SIGNS, rng=np.random.default_rng(4), skew=skew)
     assert ever == {(f"left/{i}", f"right/{i}") for i in range(4)}
     assert groups["right/2"] == ("left/2", "right/2")
@@ -128,7 +132,7 @@ def test_the_order_in_which_frames_come_changes_nothing() -> None:
     swapped = [frames[i + 1 - 2 * (i % 2)] for i in range(len(frames))]
     results = []
     for order in (frames, swapped):
-        association, told = Association(tuple(MOUNTS), look), {}
+        association, told = Association(tuple(MOUNTS), look, shows), {}
         for stamp, camera, found in order:
             told[stamp] = association.groups(stamp)
             association.observe(camera, stamp, [f"{camera}/{i}" for i in range(4)], found)
@@ -137,7 +141,7 @@ def test_the_order_in_which_frames_come_changes_nothing() -> None:
 
 
 def test_a_wrong_join_is_undone_within_a_second() -> None:
-    association = Association(tuple(MOUNTS), look)
+    association = Association(tuple(MOUNTS), look, shows)
     drive(association, SIGNS, seconds=1.0, rng=np.random.default_rng(6))
     parted = None  # after a second the left tracker swaps two ids
     for step in range(10, 26):
@@ -153,9 +157,9 @@ def test_a_wrong_join_is_undone_within_a_second() -> None:
 
 
 def test_a_track_that_broke_is_found_again_through_the_other_camera() -> None:
-    association = Association(tuple(MOUNTS), look)
-    drive(association, SIGNS[:1], seconds=1.0)
-    for step in range(10, 20):
+    association = Association(tuple(MOUNTS), look, shows)
+    drive(association, SIGNS[:1], seconds=1.5)
+    for step in range(15, 25):
         stamp = SECOND + step * SECOND // 10
         now = SIGNS[:1] - [0, 0, 0.9 * step]
         for camera, name in (("left", "left/9"), ("right", "right/0")):
@@ -165,7 +169,7 @@ def test_a_track_that_broke_is_found_again_through_the_other_camera() -> None:
 
 
 def test_forgotten_tracks_and_parted_objects_leave_nothing_behind() -> None:
-    association = Association(tuple(MOUNTS), look)
+    association = Association(tuple(MOUNTS), look, shows)
     drive(association, SIGNS)
     association.forget([f"{camera}/{i}" for camera in MOUNTS for i in range(3)])
     assert set(association.finish()) == {"left/3", "right/3"}
@@ -181,13 +185,34 @@ def test_a_camera_that_is_turned_by_ten_degrees_is_joined_with_nobody() -> None:
             MOUNTS["right"].place,
         ),
     }
-    association = Association(tuple(MOUNTS), lambda camera, stamp, found: see(LENS, turned[camera], found))
+    association = Association(
+        tuple(MOUNTS),
+        lambda camera, stamp, found: see(LENS, turned[camera], found),
+        lambda camera, stamp, points: shown(LENS, turned[camera], points),
+    )
     _, ever = drive(association, SIGNS, rng=np.random.default_rng(7))
-    assert not ever
+    assert not ever and list(association.doubts("right")) == ["left"]
+
+
+@pytest.mark.parametrize("fitting", [1, 4])
+def test_two_cameras_are_joined_only_if_most_of_what_both_should_show_fits(fitting) -> None:
+    association, ever = Association(tuple(MOUNTS), look, shows), set()
+    for step in range(20):
+        stamp = SECOND + step * SECOND // 10
+        now = SIGNS - [0, 0, 0.9 * step]
+        for camera in MOUNTS:
+            found = boxes(camera, now)
+            if camera == "right":
+                found[fitting:, 1] += 100  # pixels below the epipolar line, still inside the image
+            ever |= set(association.groups(stamp))
+            association.observe(camera, stamp, [f"{camera}/{i}" for i in range(4)], found)
+    ever |= set(association.finish())
+    assert ever == (set() if fitting == 1 else {f"{camera}/{i}" for camera in MOUNTS for i in range(4)})
+    assert bool(association.doubts("left")) == bool(association.doubts("right")) == (fitting == 1)
 
 
 def test_more_tracks_than_there_is_room_for_are_left_alone() -> None:
-    association = Association(tuple(MOUNTS), look)
+    association = Association(tuple(MOUNTS), look, shows)
     many = np.tile(np.array([[320.0, 240.0, 20.0, 20.0]]), (400, 1))
     for step in range(3):
         association.groups(SECOND + step * SECOND // 10)
