@@ -36,7 +36,7 @@ def measure_fusion(
         crops = sign_crops(CYCLE, count, bundle.input_size)
         views = networks(crops)
         frames = [views.take(slice(start, start + count)) for start in range(0, len(crops), count)]
-        engines = {f"L{length}": _EngineAt(bundle, frames, length) for length in lengths}
+        engines = {f"L{length}": EngineAt(bundle, frames, length) for length in lengths}
         timed = interleaved({"forward": partial(networks, crops[:count]), **engines}, rounds, least=0.0)
         for name, engine in engines.items():
             yield {
@@ -61,7 +61,7 @@ def sign_crops(frames: int, tracks: int, size: int) -> np.ndarray:
     return np.clip(np.stack(clean) + noise, 0, 255).astype(np.uint8).reshape(-1, size, size, 3)
 
 
-class _EngineAt:
+class EngineAt:
     """STEPS frames through an engine whose tracks have a given length."""
 
     def __init__(self, bundle: Bundle, frames: list[Views], length: int) -> None:

@@ -1,5 +1,7 @@
 """A bundle's networks as ONNX graphs: the same numbers without torch, or one graph with their variances."""
 
+from dataclasses import replace
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -45,6 +47,15 @@ def test_eight_bits_are_measured_on_crops_and_chosen_by_auto():
     assert Classifier(vehicle, precision="float32").precision == "float32"
     with pytest.raises(InputError, match="in float32, int8, not in float16"):
         Classifier(vehicle, precision="float16")
+
+
+def test_graphs_of_eight_bits_that_say_something_else_are_refused(monkeypatch):
+    other = exported(tiny_bundle(seed=1)).graphs("float32")[0]
+    monkeypatch.setattr("lla_fusion_ros.lab.importing.export.in_eight_bits", lambda graph, crops: other)
+    sure = tiny_bundle()
+    heads = {name: 50 * each for name, each in sure.tensors.items() if name.endswith("head.weight")}
+    with pytest.raises(InputError, match="do not survive the export in int8"):
+        exported(replace(sure, tensors=sure.tensors | heads), crops(64))
 
 
 def test_a_provider_that_is_not_there_is_named(capsys):
