@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import nn
 
 CLASSES = 1000
 
 
-class Attention(nn.TransformerEncoderLayer):
+class Attention(nn.Module):
     """A block of ViT-B on images of features.  [n, 768, h, w] -> the same"""
 
     def __init__(self) -> None:
-        super().__init__(768, 12, 3072, activation="gelu", norm_first=True)
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(768, 12, 3072, activation="gelu", norm_first=True)
 
-    def forward(self, images: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
-        return super().forward(images.flatten(2).permute(2, 0, 1)).permute(1, 2, 0).reshape(images.shape)
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        patches = images.flatten(2).permute(2, 0, 1)  # [h w, n, 768]
+        found: torch.Tensor = self.layer(patches)
+        return found.permute(1, 2, 0).reshape(images.shape)
 
 
 def vit() -> nn.Module:

@@ -23,7 +23,7 @@ from rich.console import Console
 from bench.__main__ import table
 from bench.fusion import STEPS, EngineAt
 from bench.large_networks import CLASSES
-from bench.timing import Spread, interleaved
+from bench.timing import Call, Spread, interleaved
 from lla_fusion_ros.bundle import Bundle, BundleMeta, load_bundle, make_bundle, save_bundle
 from lla_fusion_ros.bundle.bundle import ONNX, graph_tensors
 from lla_fusion_ros.lab.importing.head import leading_directions, seen_width
@@ -58,7 +58,8 @@ def bundle_of(source: Source, heads: int) -> Bundle:
     total.add(logits.astype(float), features.astype(float))
     posterior = total.finish(1.0)
     tracks = TrackViews.of_one_camera(
-        *(each.reshape(TRACKS, VIEWS, heads, -1) for each in (logits, features)),
+        logits.reshape(TRACKS, VIEWS, heads, -1),
+        features.reshape(TRACKS, VIEWS, heads, -1),
         np.full(TRACKS, VIEWS),
         np.append(np.arange(CLASSES), np.full(TRACKS - CLASSES, -1)),
     )
@@ -95,7 +96,7 @@ def measured(name: str, source: Source, heads: int, rounds: int) -> dict[str, An
     posterior.single_variance(views.features)
     held = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    calls = {
+    calls: dict[str, Call] = {
         "forward": partial(trunk, crops),
         "views": partial(networks, crops),
         "variances": partial(posterior.single_variance, views.features),
