@@ -31,9 +31,9 @@ COLUMNS = 9
 CELL = 132
 LARGEST = 290_000  # bytes; pictures of the repository stay small
 GIF_SECONDS = 0.4
-# Moments of the drive worth a look: the unknown object, dusk, the identity switch, the silent camera.
-MOMENTS = (5.6, 13.2, 17.3, 21.4)
-GIF_SPANS = ((4.4, 6.4), (16.4, 18.4))
+# Moments of the drive worth a look: unknown object and traffic light, false detection, dusk, identity switch.
+MOMENTS = (7.0, 3.2, 13.2, 17.2)
+GIF_SPANS = ((5.2, 8.4), (16.4, 18.4))
 WINDOW = (900, 1500)
 HIDDEN = ("/rosout", "/parameter_events", "/clock")
 COLUMN, ROW, HEIGHT, MARGIN = 300, 46, 32, 24

@@ -56,6 +56,7 @@ def stuck_reader(scene: Scene, checks: Checks, node: str, prefix: Sequence[str] 
 @fault(
     "who reads /fused_classes stops reading (SIGSTOP), and is killed in the end",
     "everybody else gets every frame, and memory does not grow",
+    bounded=False,
 )
 def a_stuck_reader(scene: Scene, checks: Checks) -> int:
     stuck_reader(scene, checks, NODE)
