@@ -6,6 +6,7 @@ several, [n, d] each; what the network itself wants (order of axes and colours, 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -130,6 +131,8 @@ def _session(graph: bytes, providers: Sequence[str], threads: int) -> onnxruntim
     options.inter_op_num_threads = 1
     options.log_severity_level = 3  # what matters comes as an exception
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads leave the core
+    # weights stand in the graph: one that names files beside it is refused
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", os.devnull)
     full = [PROVIDERS[name] for name in dict.fromkeys([*providers, "cpu"])]
     try:
         return runtime.InferenceSession(graph, options, providers=full)
