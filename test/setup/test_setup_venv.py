@@ -135,7 +135,7 @@ def test_only_steps_from_the_first_changed_input_on_are_repeated(script, project
     }.items():
         monkeypatch.setattr(script, name, project / path)
     script.set_up()
-    detectors = ["yolo_msgs", "tier4_perception_msgs"]
+    detectors = ["yolo_msgs", "tier4_perception_msgs", "foxglove_msgs"]
     assert done == ["venv", "packages", "vision_msgs", "tf2_msgs", *detectors, "check"]
     done.clear()
     script.set_up()
