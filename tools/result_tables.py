@@ -66,7 +66,8 @@ def camera_traps(results: Results) -> str:
     rows = []
     for way, title in ways.items():
         for row in record["table"]:
-            if (row["way"], row["by"]) == way and row["L"] == "all":
+            shown = way[0] == "trunk" or row["fuser"] in ("last", "mean_pmf", "ella", "evidence_pool")
+            if shown and (row["way"], row["by"]) == way and row["L"] == "all":
                 cells = [f"{short(row['mean'][n])} ± {short(row['spread'][n])}" for n in names]
                 rows.append([title, f"`{row['fuser']}`", *cells])
     return markdown(["networks", "fuser", *names.values()], rows)
