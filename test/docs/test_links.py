@@ -13,15 +13,24 @@ from lla_fusion_ros.lab.datasets import dataset_names
 from support.processes import REPOSITORY
 
 DOCUMENTS = [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").rglob("*.md"))]
-LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)]*))?\)")
 COMMAND = re.compile(r"(?:^|[\s`/])lla-fusion ([a-z][a-z-]*)")
 MAKE_TARGET = re.compile(r"`make ([a-z]+)")
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(REPOSITORY)))
-def test_every_link_leads_to_a_file(document: Path):
-    targets = [target for target in LINK.findall(document.read_text()) if "://" not in target]
-    assert [target for target in targets if not (document.parent / target).exists()] == []
+def test_every_link_leads_to_a_file_and_a_heading(document: Path):
+    for target, anchor in LINK.findall(document.read_text()):
+        if "://" not in target:
+            page = document.parent / target if target else document
+            assert page.exists(), target
+            assert not anchor or anchor in anchors_of(page), f"{target}#{anchor}"
+
+
+def anchors_of(page: Path) -> set[str]:
+    """As GitHub makes them from headings."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(REPOSITORY)))
