@@ -22,7 +22,7 @@ GROUPS = (1, 3, 10)  # first number of views of each group
 COVERAGES = (0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
 USUAL_COVERAGE = 0.95
 CONFIDENCE = 0.95
-MOST_BINS = 10  # of 1 - p; a bin has objects enough for its bound to say something
+BINS = 4  # of 1 - p: the surest half of the frames, half of the rest, and so on
 LEAST = 1e-12
 
 
@@ -158,14 +158,16 @@ def conformal_threshold(scores: np.ndarray, objects: int, coverage: float) -> fl
 def error_bounds(doubt: np.ndarray, wrong: np.ndarray, source: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Edges of the bins of 1 - p, and the bound of the error in each.  3 x [frames] -> [bins - 1], [bins]
 
-    Within a bin an object counts once, with the share of its frames there that are wrong.
+    Each bin holds half of what is left: most frames are sure ones, and the more objects a bin has, the
+    tighter its bound.
     """
     _, of_frame = np.unique(source, return_inverse=True)
     # every object weighs the same, however long its track is
     weight = (1.0 / np.bincount(of_frame))[of_frame]
     order = np.argsort(doubt)
     reached = np.cumsum(weight[order]) / weight.sum()
-    edges = np.unique([doubt[order][np.searchsorted(reached, k / MOST_BINS)] for k in range(1, MOST_BINS)])
+    shares = 1.0 - 0.5 ** np.arange(1, BINS)
+    edges = np.unique(doubt[order][np.searchsorted(reached, shares)])
     place = np.searchsorted(edges, doubt)
     bounds = [
         clopper_pearson(*error_share(wrong[place == k], of_frame[place == k])) for k in range(len(edges) + 1)
@@ -173,14 +175,19 @@ def error_bounds(doubt: np.ndarray, wrong: np.ndarray, source: np.ndarray) -> tu
     return edges, np.maximum.accumulate(bounds)
 
 
-def error_share(wrong: np.ndarray, source: np.ndarray) -> tuple[float, int]:
-    """Objects' shares of wrong frames added up, and the number of objects.  2 x [frames]"""
+def error_share(wrong: np.ndarray, source: np.ndarray) -> tuple[float, float]:
+    """Errors and the number of objects that the frames are worth.  2 x [frames]
+
+    Frames of one object are no independent evidence: with n_o frames of each object, they are worth
+    (sum n_o)^2 / sum n_o^2 objects, and the same share of these are errors as of the frames.
+    """
     _, of_frame = np.unique(source, return_inverse=True)
-    frames = np.bincount(of_frame)
-    return float((np.bincount(of_frame, wrong) / frames).sum()), len(frames)
+    frames = np.bincount(of_frame).astype(float)
+    objects = frames.sum() ** 2 / (frames**2).sum()
+    return float(wrong.mean() * objects), float(objects)
 
 
-def clopper_pearson(errors: float, objects: int, confidence: float = CONFIDENCE) -> float:
+def clopper_pearson(errors: float, objects: float, confidence: float = CONFIDENCE) -> float:
     """Upper limit of the error share after so many errors among so many objects."""
     if objects == 0 or errors >= objects:
         return 1.0
