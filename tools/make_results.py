@@ -172,6 +172,7 @@ def _evaluation(record: Record) -> Record:
             for row in record.get("sets", ())
         ],
         "bounds": [{**row, **_rounded(row, *BOUND_KEYS)} for row in record.get("bounds", ())],
+        "changes": record.get("changes", []),
     }
 
 

@@ -194,6 +194,39 @@ def promises(results: Results, name: str, promised: str) -> str:
     )
 
 
+def bounds(results: Results, *names: str) -> str:
+    """How tight the bounds on the error are, beside those of the uncertainty wrapper."""
+    lines = [
+        "| tracks | regime | error ≤ mean bound / Brier score of the bound | the wrapper's |",
+        "|---|---|---|---|",
+    ]
+    for name in names:
+        rows = results[name]["bounds"]
+        for regime in dict.fromkeys(row["regime"] for row in rows):
+            cells = [
+                f"{short(row['error'])} ≤ {short(row['mean_bound'])} / {short(row['brier'], 4)}"
+                for row in rows
+                if row["regime"] == regime
+            ]
+            lines.append(f"| `{name}` | {regime} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def changes(results: Results, *names: str) -> str:
+    """What is shown when the class under one id changes: an item of a list for each bundle."""
+    told = []
+    for name in names:
+        glitch, abrupt, fade, light = results[name]["changes"]
+        told.append(
+            f"- **Changes, `{name}`** ({glitch['pairs']} pairs of tracks). One wrong frame a second is shown "
+            f"as sure in {glitch['sure_of_the_wrong_one']:,} of {glitch['frames']:,} frames. Followed: an "
+            f"abrupt change in {abrupt['followed']:.0%} within 5 frames, a fade over 3 s in "
+            f"{fade['followed']:.0%} within 2 s of its end, a changing class in {light['followed']:.0%} "
+            "within 5 frames.\n"
+        )
+    return "".join(told)
+
+
 def weak_classes(results: Results, name: str, most: str, *title: str) -> str:
     """The classes that are confused most in the hard regime, as an item of a list."""
     record = results[name]["classes"]
@@ -399,6 +432,8 @@ TABLES: dict[str, Callable[..., str]] = {
     "false-alarms": false_alarms,
     "conditions": conditions,
     "promises": promises,
+    "bounds": bounds,
+    "changes": changes,
     "weak-classes": weak_classes,
     "speed": speed,
     "faults": faults,
