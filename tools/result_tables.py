@@ -60,17 +60,21 @@ def paper(results: Results, name: str, *scores: str) -> str:
 def camera_traps(results: Results) -> str:
     """Whole sequences: a network from scratch, heads on a trained trunk, new sites and known ones."""
     record = results["reproduce-cameratraps"]
-    names = {"accuracy": "accuracy", "nll": "NLL", "brier": "Brier", "ece": "ECE", "auroc": "AUROC, rare"}
-    ways = {("scratch", "site"): "from scratch, new sites", ("trunk", "site"): "trained trunk, new sites"}
-    ways[("trunk", "sequence")] = "trained trunk, known sites"
+    shown = ("last", "mean_pmf", "pool", "ella", "evidence_pool")
+    ways = {
+        ("scratch", "site"): "from scratch, new sites",
+        ("trunk", "site"): "trained trunk, new sites",
+        ("trunk", "sequence"): "trained trunk, known sites",
+    }
     rows = []
     for way, title in ways.items():
         for row in record["table"]:
-            shown = way[0] == "trunk" or row["fuser"] in ("last", "mean_pmf", "ella", "evidence_pool")
-            if shown and (row["way"], row["by"]) == way and row["L"] == "all":
-                cells = [f"{short(row['mean'][n])} ± {short(row['spread'][n])}" for n in names]
-                rows.append([title, f"`{row['fuser']}`", *cells])
-    return markdown(["networks", "fuser", *names.values()], rows)
+            if row["fuser"] in shown and (row["way"], row["by"], row["L"]) == (*way, "all"):
+                mean, spread = row["mean"], row["spread"]
+                cells = [f"{short(mean[n])} ± {short(spread[n])}" for n in ("accuracy", "nll")]
+                rows.append([title, f"`{row['fuser']}`", *cells, *(short(mean[n]) for n in ("ece", "auroc"))])
+                title = ""  # once for each group
+    return markdown(["networks", "fuser", "accuracy", "NLL", "ECE", "AUROC, rare"], rows)
 
 
 def fusers(results: Results, name: str, *cells: str) -> str:
@@ -126,52 +130,47 @@ def warnings(results: Results, inside: str, outside: str) -> str:
 
 
 def false_alarms(results: Results, demo: str) -> str:
-    """Objects of known classes that are ever called unknown in whole drives."""
-    rows = []
-    for name, part in (("in full view", "in_full_view"), ("partly hidden", "partly_hidden")):
-        rows.append([f"sign world, whole drives, {name}", results[demo]["drives"][part]])
-    return markdown(
-        ["tracks", "right at the end", "called unknown (2% set)"],
-        [
-            [
-                what,
-                f"{row['right_at_last']} of {row['tracks']}",
-                f"{row['out_of_distribution']}, {row['out_of_distribution'] / row['tracks']:.1%}",
-            ]
-            for what, row in rows
-        ],
+    """Objects of known classes that are ever called unknown in whole drives, as an item of a list."""
+    seen, hidden = (results[demo]["drives"][part] for part in ("in_full_view", "partly_hidden"))
+    return (
+        f"- **Partly hidden signs** are called unknown more often: {hidden['out_of_distribution']} of "
+        f"{hidden['tracks']} in rendered drives, against {seen['out_of_distribution']} of {seen['tracks']} in "
+        "full view (2% set).\n"
     )
 
 
-def conditions(results: Results, *names: str) -> str:
-    """Known tracks by condition, bundles side by side; then what strangers were called."""
-    records = {name: results[name]["conditions"] for name in names}
+def conditions(results: Results, name: str) -> str:
+    """What known tracks are called by condition, those under which all is well in one row; then strangers."""
+    record = results[name]["conditions"]
 
-    def cell(row: dict[str, Any], *keys: str) -> str:
-        return " / ".join(f"{100 * row[key] / row['tracks']:.1f}" for key in keys)
+    def shares(row: dict[str, Any], *keys: str) -> list[str]:
+        return [f"{100 * row[key] / row['tracks']:.1f}" for key in keys]
 
-    known = {
-        name: {row["condition"]: row for row in rows if row["tracks_of"] == "known"}
-        for name, rows in records.items()
-    }
-    told = ("unknown", "cannot_tell", "right")
+    known = [row for row in record if row["tracks_of"] == "known"]
+    well = [
+        row
+        for row in known
+        if row["unknown"] <= 0.03 * row["tracks"] and row["right"] >= 0.93 * row["tracks"]
+    ]
+    worst = [max(row[key] / row["tracks"] for row in well) for key in ("unknown", "cannot_tell")]
+    least = min(row["right"] / row["tracks"] for row in well)
     rows = [
-        [condition, *(cell(known[name][condition], *told) for name in names)] for condition in known[names[0]]
-    ]
-    counts = [f"`{name.split('_')[0]}`, {known[name]['as recorded']['tracks']} tracks" for name in names]
-    strangers = [
         [
-            f"{row['tracks_of']}, for `{name.split('_')[0]}`",
-            str(row["tracks"]),
-            *cell(row, *parts).split(" / "),
+            f"{well[0]['condition']}, and {len(well) - 1} more conditions",
+            *(f"≤ {100 * share:.1f}" for share in worst),
+            f"≥ {100 * least:.1f}",
         ]
-        for name in names
-        for row in records[name]
-        if row["tracks_of"] != "known"
-        for parts in (("unknown", "cannot_tell", "sure"),)
     ]
-    header = ["tracks of", "tracks", "called unknown, %", "cannot tell, %", "sure (p ≥ .9) and unwarned, %"]
-    return markdown(["condition", *counts], rows) + "\n" + markdown(header, strangers)
+    told = ("unknown", "cannot_tell", "right")
+    rows += [[row["condition"], *shares(row, *told)] for row in known if row not in well]
+    header = [f"{known[0]['tracks']} known tracks", "called unknown, %", "cannot tell, %", "right, %"]
+    strangers = [
+        [f"{row['tracks']}, {row['tracks_of']}", *shares(row, "unknown", "cannot_tell", "sure")]
+        for row in record
+        if row["tracks_of"] != "known"
+    ]
+    other = ["other tracks", "called unknown, %", "cannot tell, %", "sure (p ≥ .9) and unwarned, %"]
+    return markdown(header, rows) + "\n" + markdown(other, strangers)
 
 
 def promises(results: Results, name: str, promised: str) -> str:
@@ -364,29 +363,16 @@ def card(results: Results, name: str) -> str:
     bundle, record = load_bundle(path), results[name]
     rows = []
     for regime, alone in record["single_frame"].items():
-        own = [
+        last = [
             row
             for row in record["results"]
             if (row["fuser"], row["regime"]) == (record["default_fuser"], regime)
-        ]
-        last = own[-1]
+        ][-1]
         low, high = last["accuracy_interval"]
-        rows.append(
-            [
-                regime,
-                short(alone),
-                ", ".join(f"{short(row['accuracy'])} (L={row['L']})" for row in own[:-1]),
-                f"{short(last['accuracy'])} [{short(low)}, {short(high)}]",
-                short(last["nll"]),
-                short(last["ece"]),
-            ]
-        )
-    header = ["regime", "single frames right", "fused", f"fused, L={last['L']}", "its NLL", "its ECE"]
-    return (
-        markdown(["", ""], _facts(bundle, path.stat().st_size))
-        + f"\nThe {record['tracks']} test tracks, default fuser:\n\n"
-        + markdown(header, rows)
-    )
+        fused = f"{short(last['accuracy'])} [{short(low)}, {short(high)}]"
+        rows.append([regime, short(alone), fused, short(last["nll"]), short(last["ece"])])
+    header = [f"{record['tracks']} test tracks", "single frames right", f"fused, L={last['L']}", "NLL", "ECE"]
+    return markdown(["", ""], _facts(bundle, path.stat().st_size)) + "\n" + markdown(header, rows)
 
 
 def _facts(bundle: Bundle, size: int) -> list[tuple[str, str]]:
@@ -414,7 +400,6 @@ def _facts(bundle: Bundle, size: int) -> list[tuple[str, str]]:
             if meta.default_fuser in chosen
             else f"`{meta.default_fuser}`",
         ),
-        ("Laplace", meta.scores["laplace"]["summary"]),
     ]
 
 
