@@ -134,8 +134,8 @@ def false_alarms(results: Results, demo: str) -> str:
     seen, hidden = (results[demo]["drives"][part] for part in ("in_full_view", "partly_hidden"))
     return (
         f"- **Partly hidden signs** are called unknown more often: {hidden['out_of_distribution']} of "
-        f"{hidden['tracks']} in rendered drives, against {seen['out_of_distribution']} of {seen['tracks']} in "
-        "full view (2% set).\n"
+        f"{hidden['tracks']} in rendered drives, against {seen['out_of_distribution']} of {seen['tracks']} "
+        "in full view (2% set).\n"
     )
 
 
@@ -230,10 +230,10 @@ def weak_classes(results: Results, name: str, most: str, *title: str) -> str:
     """The classes that are confused most in the hard regime, as an item of a list."""
     record = results[name]["classes"]
     told = [
-        f"*{row['class']}* {short(row['accuracy'], 2)} of {row['tracks']} (taken for *{row['taken_for']}*)"
+        f"*{row['class']}* ({short(row['accuracy'], 2)} of {row['tracks']}, taken for *{row['taken_for']}*)"
         for row in record["weak"][: int(most)]
     ]
-    below = f"{len(record['weak'])} of {record['classes']} classes are below .9 (accuracy of so many signs)"
+    below = f"{len(record['weak'])} of {record['classes']} classes have an accuracy below .9"
     return f"- **{' '.join(title)}.** After {record['frames']} hard views {below}: {', '.join(told)} …\n"
 
 
@@ -277,38 +277,21 @@ def speed(results: Results) -> str:
 
 
 def faults(results: Results) -> str:
-    """Every fault with how often it was injected, and what did not hold."""
+    """The campaign in a sentence, and what did not hold."""
     record = results["faults"]
-    told = [f"{fault['name'].replace('_', ' ')} ({fault['injected']})" for fault in record["faults"]]
+    injected, checks = (sum(fault[key] for fault in record["faults"]) for key in ("injected", "checks"))
+    failures = sum(len(fault["failures"]) for fault in record["faults"])
+    told = (
+        f"{record['runs']} runs of {len(record['faults'])} faults: {injected} injections, {checks} checks, "
+        f"{failures} failures."
+    )
     wrong = [
         f"- **{fault['name'].replace('_', ' ')}** "
         + (f"failed: {fault['failures'][0][:200]}" if fault["failures"] else fault["not_possible"])
         for fault in record["faults"]
         if fault["failures"] or fault["not_possible"]
     ]
-    return "\n".join([f"Injected so often in {record['runs']} runs: {', '.join(told)}.", *wrong]) + "\n"
-
-
-def faults_summary(results: Results) -> str:
-    """The campaign in a sentence."""
-    record = results["faults"]
-    injected, checks = (sum(fault[key] for fault in record["faults"]) for key in ("injected", "checks"))
-    failures = sum(len(fault["failures"]) for fault in record["faults"])
-    return (
-        f"- [Faults](robustness.md#faults): {record['runs']} runs of {len(record['faults'])} faults, "
-        f"{injected} injections, {checks} checks, {failures} failures.\n"
-    )
-
-
-def soak_summary(results: Results) -> str:
-    """The long run in a sentence."""
-    record = results["soak"]
-    load, account, memory = record["load"], record["balance"], record["slopes"]["memory_mb"]
-    return (
-        f"- [Soak](robustness.md#long-runs): {load['minutes']:g} minutes at full load, {account['sent']} "
-        f"frames sent, {account['fused_frames']} fused, {account['uncounted']} lost uncounted; memory "
-        f"{memory['level']:.0f} MB, {memory['per_hour']:+.1f} MB an hour.\n"
-    )
+    return "\n".join([told, *wrong]) + "\n"
 
 
 def soak(results: Results) -> str:
@@ -422,9 +405,7 @@ TABLES: dict[str, Callable[..., str]] = {
     "weak-classes": weak_classes,
     "speed": speed,
     "faults": faults,
-    "faults-summary": faults_summary,
     "soak": soak,
-    "soak-summary": soak_summary,
     "commands": commands,
     "card": card,
 }

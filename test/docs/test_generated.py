@@ -40,11 +40,12 @@ def test_a_new_result_is_compacted_and_told(tmp_path, failures):
     new = tmp_path / "faults.json"
     new.write_text(json.dumps(record))
     assert make_results("--docs", tmp_path, "--add", new).returncode == 0
-    told = "in 2 runs: a fault (10).\n" + "- **a fault** failed: it crashed\n" * len(failures)
+    told = f"2 runs of 1 faults: 10 injections, 18 checks, {len(failures)} failures.\n"
+    told += "- **a fault** failed: it crashed\n" * len(failures)
     assert told + "<!-- end -->" in page.read_text()
     assert page.read_text().startswith("before\n") and page.read_text().endswith("after\n")
     assert make_results("--docs", tmp_path, "--check").returncode == 0
-    page.write_text(page.read_text().replace("(10)", "(11)"))
+    page.write_text(page.read_text().replace("10 inj", "11 inj"))
     assert make_results("--docs", tmp_path, "--check").returncode == 1
 
 
