@@ -45,13 +45,10 @@ def parameters_page() -> str:
     lines = [
         "# Parameters",
         "",
-        f"Made from the code by `{COMMAND}`; a test keeps it up to date. On a running node,",
-        "`ros2 param describe /perception <name>` says the same.",
+        f"Made from the code by `{COMMAND}`. `ros2 param describe /perception <name>` says the same.",
         "",
-        "*Live* parameters can change while the node runs and take effect on the next frame; a bad value",
-        "is rejected with a reason and changes nothing. The others are fixed while the node is configured:",
-        "changing them is refused with a sentence. At start a bad value stops the node, with a sentence",
-        "that names the parameter.",
+        "*Live* parameters can change while the node runs; a bad value is rejected with a reason. The others",
+        "are fixed while the node is configured. At start a bad value stops the node.",
         "",
         "## Cameras",
         "| parameter | type | default | range | live | meaning |",
@@ -124,13 +121,9 @@ def _row(group: type, field: Field[Any], prefix: str = "") -> str:
 
 def _limits(field: Field[Any]) -> str:
     if field.metadata["choices"]:
-        return " or ".join(field.metadata["choices"])
+        return ", ".join(field.metadata["choices"])
     low, high = field.metadata["low"], field.metadata["high"]
-    return "" if low is None else _range(low, high)
-
-
-def _range(low: float, high: float) -> str:
-    return f"{low:g} to {high:g}"
+    return "" if low is None else f"{low:g}..{high:g}"
 
 
 def _yaml(value: Any) -> str:

@@ -20,31 +20,31 @@ class NodeSettings:
     autostart: bool = setting(True, "configure and activate by itself; false: wait for a lifecycle manager")
     model: str = setting(
         "",
-        "model file (.safetensors), or the name of one that ships: signworld, gtsrb, belgium; scores: no "
-        "networks, the detector's own scores are fused; has to be set",
+        "model file (.safetensors), or signworld, gtsrb, belgium; scores: the detector's own scores are "
+        "fused; has to be set",
     )
     input_reliability: str = setting(
         "auto",
         "QoS of the inputs; auto: reliable, and best effort where a publisher offers no more",
         choices=("auto", "reliable", "best_effort"),
     )
-    input_depth: int = setting(10, "messages that DDS keeps for each input until they are taken", 1, 1000)
-    output_depth: int = setting(10, "messages that DDS keeps for each output until they are sent", 1, 1000)
+    input_depth: int = setting(10, "messages that DDS keeps for each input", 1, 1000)
+    output_depth: int = setting(10, "messages that DDS keeps for each output", 1, 1000)
     listed_mass: float = setting(
         0.999,
-        "share of the probability that the listed classes carry, surest first; one more entry, with an empty "
-        "class_id, has the rest; 1.0: all classes are listed",
+        "share of the probability that the listed classes carry; one more entry, with an empty class_id, has "
+        "the rest; 1.0: all classes are listed",
         0.5,
         1.0,
     )
     max_hypotheses: int = setting(0, "most classes listed of each distribution; 0: no limit", 0, 1000)
     class_id: str = setting(
         "number",
-        "what `class_id` of the outputs says: the class's number, or its name",
+        "what class_id of the outputs is",
         choices=("number", "name"),
     )
     silent_after: float = setting(
-        1.0, "seconds without a message after which a camera is reported as silent", 0.1, 3600.0
+        1.0, "seconds without a message after which a camera is silent", 0.1, 3600.0
     )
 
     def __post_init__(self) -> None:
@@ -71,7 +71,7 @@ class NetworkSettings:
         "of ONNX Runtime: tensorrt, cuda, openvino, cpu; the first that is there is used; empty: by device",
     )
     plugins: str = setting(
-        "", "Python modules that register architectures of your own, separated by commas (docs/train.md)"
+        "", "Python modules with architectures of your own, separated by commas (docs/train.md)"
     )
     device: str = setting("auto", "auto, cpu, cuda or cuda:0; auto takes CUDA where there is one")
     precision: str = setting(
@@ -82,8 +82,7 @@ class NetworkSettings:
     threads: int = setting(1, "CPU threads of the networks; more only helps on idle cores", 1, 256)
     image_transport: str = setting(
         "auto",
-        "raw: the camera's image topic; compressed: the topic /compressed beside it; auto: whichever sends "
-        "first",
+        "which images are taken; auto: whichever topic sends first",
         choices=("auto", "raw", "compressed"),
     )
 
@@ -97,8 +96,8 @@ class StatementSettings:
 
     coverage: float = setting(
         USUAL_COVERAGE,
-        "share of objects whose set on class_sets and track_status is to hold the true class in every frame; "
-        "`lla-fusion info` shows what a model file can promise",
+        "share of objects whose set is to hold the true class in every frame; `lla-fusion info` shows what a "
+        "model file can promise",
         0.5,
         0.995,
     )
@@ -113,23 +112,23 @@ class CameraSettings:
     """Every camera has these, as `<camera>.NAME`."""
 
     image_topic: str = setting(
-        "", "its images; empty: <camera>/image. Compressed ones are looked for at /compressed beside them"
+        "", "its images; empty: <camera>/image; compressed ones are at /compressed beside them"
     )
     detections_topic: str = setting(
         "", "the boxes in its images, of any known type; empty: <camera>/detections"
     )
     camera_info_topic: str = setting(
         "",
-        "its calibration, which with /tf and /tf_static joins objects of several cameras; empty: camera_info "
-        "beside the images. Where the name of its images ends in rect or rect_color, they count as rectified",
+        "its calibration, which with /tf joins objects of several cameras; empty: camera_info beside the "
+        "images, which count as rectified where their name ends in rect or rect_color",
     )
     time_offset: float = setting(
         0.0, "seconds added to the stamps of this camera's detections before pairing", -10.0, 10.0
     )
     box_frame: str = setting(
         "image",
-        "the pixels its boxes are given in. image: the image's own; else those of the detector's input, "
-        "to which the image was resized (stretch), fitted with margins (letterbox), or cut (crop)",
+        "pixels of its boxes: the image's own, or those of the detector's input, to which the image was "
+        "resized (stretch), fitted with margins (letterbox), or cut (crop)",
         choices=BOX_FRAMES,
     )
     box_size: tuple[float, float] = setting(

@@ -24,17 +24,17 @@ class StreamSettings:
     )
     sync_wait: float = setting(2.0, "seconds that an image and detections wait for each other", 0.01, 60.0)
     sync_memory: int = setting(
-        256, "megabytes of images, per camera, that wait for their detections; the oldest goes", 1, 100_000
+        256, "megabytes of a camera's images that wait for their detections", 1, 100_000
     )
     sync_lead: float = setting(
         0.05,
         "seconds by which detections may come before the image of their stamp; where most come earlier, "
-        "their stamps are taken for wrong",
+        "they are refused",
         0.0,
         60.0,
     )
     queue_depth: int = setting(
-        4, "paired frames per camera that wait for the networks; newest wins, the rest is dropped", 1, 1000
+        4, "frames per camera that wait for the networks; the newest are kept", 1, 1000
     )
     min_box_size: float = setting(4.0, "least width and height of a box in pixels", 1.0, 10_000.0)
     max_detections: int = setting(
@@ -43,15 +43,15 @@ class StreamSettings:
 
     identity: str = setting(
         "auto",
-        "who is who; auto: ids of the messages count for their camera only, unless they are known to be "
-        "global, and the built-in tracker gives ids where there are none; camera: each camera has its own "
-        "ids, whatever they are; global: one id is one object in every camera",
+        "auto: ids count for their camera, unless they are known to be global, and the built-in tracker gives "
+        "ids where there are none; camera: ids count for their camera; global: one id is one object in every "
+        "camera",
         choices=IDENTITIES,
     )
     objects_topic: str = setting(
         "",
-        "objects in space with ids (vision_msgs/Detection3DArray in any frame of /tf), beside the boxes of "
-        "all cameras: a box that an object overlaps is that object; empty: none, or in a replay the bag's",
+        "objects in space with ids (vision_msgs/Detection3DArray), beside the boxes of all cameras: a box "
+        "that an object overlaps is that object; empty: none, or in a replay the bag's",
     )
     tracker_keep: float = setting(
         TRACKER.keep, "built-in tracker: seconds without a box after which a track ends", 0.05, 60.0
@@ -67,7 +67,7 @@ class StreamSettings:
     )
     tracker_agility: float = setting(
         TRACKER.agility,
-        "built-in tracker: how quickly objects change their speed: 1 for steady ones, 10 for erratic ones",
+        "built-in tracker: how quickly objects change their speed: 1 steady, 10 erratic",
         0.1,
         100.0,
     )

@@ -60,8 +60,7 @@ class FusionSettings:
     fuser: str = setting("", "fusion rule; empty: the one the model file was calibrated for")
     window: int = setting(
         30,
-        "views that a windowed fuser (wls) keeps of each track; what would take over 3 GiB, or over 5 ms "
-        "for each view, is refused",
+        "views that the fuser wls keeps of each track; over 3 GiB, or 5 ms for each view, is refused",
         1,
         100,
     )
@@ -71,7 +70,7 @@ class FusionSettings:
     max_lateness: float = setting(0.5, "seconds a frame may be behind the newest and still count", 0.0, 60.0)
     clock_jump: float = setting(
         2.0,
-        "seconds a camera's stamps must go back to count as a clock jump, which clears all tracks",
+        "seconds a camera's stamps must go back to clear all tracks",
         0.1,
         3600.0,
     )
@@ -89,8 +88,8 @@ class FusionSettings:
     restart_on_switch: bool = setting(True, "start a track again when an identity switch is seen")
     changing_classes: str = setting(
         "",
-        "classes that change into each other under one id, such as red light, green light: such a change is "
-        "no error; all: every class; empty: those that the model file names",
+        "classes that change into each other under one id, such as red light, green light; all: every class; "
+        "empty: those that the model file names",
     )
     class_half_life: float = setting(
         1.0,
