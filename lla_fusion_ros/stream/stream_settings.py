@@ -43,8 +43,8 @@ class StreamSettings:
 
     identity: str = setting(
         "auto",
-        "auto: ids count for their camera, unless they are known to be global, and the built-in tracker gives "
-        "ids where there are none; camera: ids count for their camera; global: one id is one object in every "
+        "auto: ids count for their camera, unless known to be global, and the built-in tracker gives ids "
+        "where there are none; camera: ids count for their camera; global: one id is one object in every "
         "camera",
         choices=IDENTITIES,
     )
