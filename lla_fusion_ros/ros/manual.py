@@ -12,7 +12,6 @@ from lla_fusion_ros.ros.node_settings import (
     CameraSettings,
     is_changeable,
 )
-from lla_fusion_ros.types.settings import PAIR
 
 COMMAND = "python tools/make_parameter_files.py"
 TITLES = {
@@ -37,6 +36,7 @@ CONFIGS = {
         "Parameters of replay.launch.py: a bag, with long queues, so that little is dropped.",
     ),
 }
+HEADER = ("| parameter | default | range | live | meaning |", "|---|---|---|---|---|")
 REPLAY_VALUES = {"queue_depth": 100, "input_depth": 100}
 
 
@@ -51,16 +51,15 @@ def parameters_page() -> str:
         "are fixed while the node is configured. At start a bad value stops the node.",
         "",
         "## Cameras",
-        "| parameter | type | default | range | live | meaning |",
-        "|---|---|---|---|---|---|",
-        f"| `cameras` | string array | `[camera]` | no name twice | | {CAMERAS_DESCRIPTION} |",
+        *HEADER,
+        f"| `cameras` | `[camera]` | no name twice | | {CAMERAS_DESCRIPTION} |",
         *(_row(CameraSettings, field, "<camera>.") for field in fields(CameraSettings)),
     ]
     for group, _ in NODES["perception"]:
         users = [f"`{node}`" for node, groups in NODES.items() if group in dict(groups)]
         lines += ["", f"## {TITLES[group.__name__]}", f"Of {', '.join(users)}."]
         lines += _exceptions(group)
-        lines += ["", "| parameter | type | default | range | live | meaning |", "|---|---|---|---|---|---|"]
+        lines += ["", *HEADER]
         lines += [_row(group, field) for field in fields(group)]
     return "\n".join(lines) + "\n"
 
@@ -110,7 +109,6 @@ def _row(group: type, field: Field[Any], prefix: str = "") -> str:
     description = field.metadata["description"].replace("|", "\\|")
     cells = [
         f"`{prefix}{field.name}`",
-        "float array" if field.type == PAIR else field.type,
         f"`{_yaml(field.default)}`",
         limits,
         live,
