@@ -295,7 +295,7 @@ def looks(lenses: dict[str, Lens], mounts: dict[str, Pose]) -> tuple[See, Shows]
     )
 
 
-def cost(seconds: float = 10.0) -> None:
+def cost(seconds: float = 30.0) -> None:
     """Six cameras with 20 tracks each."""
     drive = six_camera_drive(duration=seconds)
     lenses = {camera.name: lens_of(camera) for camera in drive.settings.cameras}

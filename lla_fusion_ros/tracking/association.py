@@ -82,6 +82,7 @@ class Association:
         self._known = self._decided = 0  # stamps up to which frames were compared, and decided upon
         self._pending: list[tuple[int, int]] = []  # stamp, camera
         self._grouping: Groups = {}
+        self._stale = False  # whether a track of it has ended
         self._tick = 0
         self._history: deque[tuple[int, Groups]] = deque(maxlen=8)
 
@@ -153,15 +154,12 @@ class Association:
             slot = track.slot
             self._pairs.forget(slot)
             self._free.append(slot)
-            for camera in self._cameras:
-                for frame in camera.frames:
-                    if slot in frame.slots:
-                        keep = frame.slots != slot
-                        frame.slots, frame.boxes = frame.slots[keep], frame.boxes[keep]
-                        frame.sights = None if frame.sights is None else frame.sights[keep]
-
-        if any(name in self._grouping for name in names):
-            self._grouping = self._grouped()
+            for frame in self._cameras[track.camera].frames:
+                if slot in frame.slots:
+                    keep = frame.slots != slot
+                    frame.slots, frame.boxes = frame.slots[keep], frame.boxes[keep]
+                    frame.sights = None if frame.sights is None else frame.sights[keep]
+        self._stale |= any(name in self._grouping for name in names)
 
     def _slot(self, name: str, camera: int, stamp: int) -> int:
         track = self._tracks.get(name)
@@ -262,24 +260,29 @@ class Association:
         seconds = min(self._known - self._decided, SECOND) / SECOND
         self._decided = self._known
         changed = 0
-        for pair in combinations([camera for camera, slots in enumerate(recent) if slots], 2):
-            first, second = (np.array(recent[camera]) for camera in pair)
-            place = np.ix_(first, second)
-            before, seen = pairs.joined[place], pairs.seen[place]
-            score = np.where(seen > 0, pairs.score[place], -np.inf)
-            ripe = seen - pairs.since[place] >= TOGETHER
+        slots = np.array([slot for own in recent for slot in own], np.intp)
+        ends = np.cumsum([len(own) for own in recent]).tolist()
+        all_of_them = np.ix_(slots, slots)
+        joined, seen, since = (each[all_of_them] for each in (pairs.joined, pairs.seen, pairs.since))
+        scores = np.where(seen > 0, pairs.score[all_of_them], -np.inf)
+        old_enough = seen - since >= TOGETHER
+        for pair in combinations([camera for camera, own in enumerate(recent) if own], 2):
+            rows, columns = (slice(ends[camera] - len(recent[camera]), ends[camera]) for camera in pair)
+            first, second = slots[rows], slots[columns]
+            score, before, ripe = (each[rows, columns] for each in (scores, joined, old_enough))
             now = assigned(score, before, ripe)
             lone = alone(score, ripe)
             misfits = min(self._in_sight(pair[1], first[lone[0]]), self._in_sight(pair[0], second[lone[1]]))
             now &= self._trust.tell(pair, score[now], misfits, seconds)
             joins, splits = int((now & ~before).sum()), int((before & ~now).sum())
             if joins or splits:
-                pairs.joined[place] = now
+                pairs.joined[np.ix_(first, second)] = now
                 changed += joins + splits
                 self.joins += joins
                 self.splits += splits
-        if changed:
-            self._grouping = self._grouped()
+        if changed or self._stale:
+            self._grouping = grouped(pairs.joined, pairs.score, self._tracks.values())
+            self._stale = False
 
     def _in_sight(self, camera: int, slots: np.ndarray) -> int:
         """How many tracks of another camera would be well inside the image, were they a metre large."""
@@ -288,6 +291,3 @@ class Association:
         sights = self._sights[slots]
         points = sights[ORIGIN] + sights[RAY] / np.exp(sights[SIZE_OF])[:, None]
         return int(self._shows(self._names[camera], self._known, points).sum())
-
-    def _grouped(self) -> Groups:
-        return grouped(self._pairs.joined, self._pairs.score, self._tracks.values())

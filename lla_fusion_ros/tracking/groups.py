@@ -28,7 +28,7 @@ def grouped(joined: np.ndarray, score: np.ndarray, among: Collection[Track]) -> 
     edges = np.stack(np.nonzero(joined))
     edges = edges[:, np.argsort(-score[tuple(edges)], kind="stable")]
     tracks = {track.slot: track for track in among}
-    group = {slot: [tracks[slot]] for slot in edges.ravel().tolist()}
+    group = {slot: [tracks[slot]] for slot in set(edges.ravel().tolist())}
     for first, second in edges.T.tolist():
         mine, other = group[first], group[second]
         if mine is other or len(mine) + len(other) > MOST_MEMBERS:
@@ -39,7 +39,7 @@ def grouped(joined: np.ndarray, score: np.ndarray, among: Collection[Track]) -> 
                 group[track.slot] = mine
     named: dict[str, tuple[str, ...]] = {}
     for members in group.values():
-        if len(members) > 1 and members[0].name not in named:
+        if members[0].name not in named and len(members) > 1:
             members.sort(key=lambda track: (track.first, track.name))
             names = tuple(track.name for track in members)
             named.update(dict.fromkeys(names, names))

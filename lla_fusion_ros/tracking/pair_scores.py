@@ -25,7 +25,7 @@ class PairScores:
     """
 
     def __init__(self) -> None:
-        self._sums = np.zeros((MEASURES, 0, 0))
+        self._sums = np.zeros((0, 0, MEASURES))
         self.score = np.zeros((0, 0))
         self.seen = np.zeros((0, 0), np.int64)
         self.since = np.zeros((0, 0), np.int64)
@@ -38,14 +38,14 @@ class PairScores:
         extra = slots - len(self.score)
         for name in ("_sums", "score", "seen", "since", "joined", "_rests"):
             old = getattr(self, name)
-            setattr(self, name, np.pad(old, [(0, 0)] * (old.ndim - 2) + [(0, extra)] * 2))
+            setattr(self, name, np.pad(old, [(0, extra)] * 2 + [(0, 0)] * (old.ndim - 2)))
         if self._pmf is not None:
             self._pmf = np.pad(self._pmf, [(0, extra), (0, 0)], constant_values=1 / self._pmf.shape[1])
 
     def forget(self, slot: int) -> None:
         """Everything about the pairs of a track."""
         for matrix in self._matrices():
-            matrix[..., slot, :] = matrix[..., slot] = 0
+            matrix[slot] = matrix[:, slot] = 0
         if self._pmf is not None:
             self._pmf[slot] = 1 / self._pmf.shape[1]
 
@@ -76,11 +76,10 @@ class PairScores:
             slots: of the first and the second tracks, no pair twice.     [pairs]
             sights: what was seen of them, see `pairs`.                   [pairs, 16]
         """
-        every = (slice(None), *slots)
         seconds = np.minimum((stamps - self.seen[slots]) / SECOND, 60.0)
         new = evidence(*sights)
-        sums = self._sums[every] * 0.5 ** (seconds / HALF_LIFE) + new * np.minimum(1, 10 * seconds)
-        self._sums[every] = sums
+        sums = self._sums[slots].T * 0.5 ** (seconds / HALF_LIFE) + new * np.minimum(1, 10 * seconds)
+        self._sums[slots] = sums.T
         score = log_ratio(sums)
         if self._pmf is not None:
             alike = np.einsum("pc,pc->p", self._pmf[slots[0]], self._pmf[slots[1]]) * self._pmf.shape[1]
