@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 import webbrowser
 from importlib import import_module
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from lla_fusion_ros.cli.options import STDOUT, add_json_option, write_json
@@ -50,11 +53,12 @@ def run(args: argparse.Namespace) -> int:
 
     check_folder("--out", args.out)
     began = time.monotonic()
-    screen = DemoScreen(quiet=args.json == STDOUT)
+    drive = demo_drive(args.seed)
+    screen = DemoScreen(args.json == STDOUT, len(drive))
     demo = Demo(
         args.out,
         find_model(args.model),
-        demo_drive(args.seed),
+        drive,
         args.rate,
         screen.tell,
         screen.watch,
@@ -79,30 +83,39 @@ def _summary(result: DemoResult) -> str:
         return "nothing was fused"
     single, fused, warnings = scores.of(SINGLE_FRAME), scores.of(result.outcome.fuser), scores.warnings
     return (
-        f"single frame {single.accuracy:.1%} → fused {fused.accuracy:.1%} right, "
-        f"warnings raised {warnings.raised}, missed {warnings.missed}, "
-        f"false alarms on {warnings.false_alarms} of {warnings.inside} tracks, class changes seen "
-        f'{warnings.changes_seen} of {warnings.changes}, {warnings.cannot_tell} called "cannot tell"'
+        f"Single frames are {single.accuracy:.1%} right, fused {fused.accuracy:.1%}. "
+        f"Found {warnings.raised} of {warnings.raised + warnings.missed} unknown objects and identity "
+        f"switches, and {warnings.changes_seen} of {warnings.changes} changes of traffic lights; "
+        f"false alarms on {warnings.false_alarms} of {warnings.inside} known tracks, "
+        f'{warnings.cannot_tell} called "cannot tell".'
     )
 
 
 def _print(result: DemoResult, seconds: float) -> None:
     out = {file.name: file for file in result.outcome.files}
-    print(f"\n{_summary(result)}")
-    print(
-        f"{result.frames_fused} of {result.frames_sent} frames fused live; fusing the recorded views again "
-        f"offline gives the same numbers to {result.agreement:.0e} ({result.agreement_frames} frames)"
+    width = get_terminal_size().columns if sys.stdout.isatty() else 10_000
+    same = f"to {result.agreement:.0e}" if result.agreement else "exactly"
+    print(f"\n{fill(_summary(result), width)}")
+    told = (
+        f"{result.frames_fused} of {result.frames_sent} frames were fused live; "
+        f"fusing the recorded views again offline gives {same} the same numbers "
+        f"({result.agreement_frames} frames)."
     )
+    print(fill(told, width))
     print(f"\nDone in {seconds:.0f} s. What to look at:")
     rows = (
-        (out["report.html"], "the story of every track; open it in a browser"),
+        (out["report.html"], "the story of every object; open it in a browser"),
         (result.video, "what the cameras saw, with fused classes and warnings"),
-        (result.recording, "what the nodes published: ros2 bag info, Foxglove, lla-fusion replay"),
-        (out["fused.csv"], "one row per track and frame"),
+        (result.recording, "what the nodes published, a bag for Foxglove and replay"),
+        (out["fused.csv"], "one row per object and frame"),
         (result.made.bag, "the drive itself, with its truth beside it"),
     )
+    longest = max(len(str(path)) for path, _ in rows)
     for path, meaning in rows:
-        print(f"  {str(path):<28} {meaning}")
+        if longest + len(meaning) + 4 <= width:
+            print(f"  {str(path):<{longest}}  {meaning}")
+        else:
+            print(f"  {path}\n{fill(meaning, width, initial_indent='    ', subsequent_indent='    ')}")
 
 
 def _as_dict(result: DemoResult, seconds: float) -> dict[str, object]:

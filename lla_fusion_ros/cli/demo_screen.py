@@ -1,18 +1,22 @@
-"""What `lla-fusion demo` shows while the nodes run: every track in view, on a terminal as a live table."""
+"""What `lla-fusion demo` shows while the nodes run: every object in view, on a terminal as a live table."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from lla_fusion_ros.cli.words import talk
 from lla_fusion_ros.demo.live import LiveState
 from lla_fusion_ros.signworld import CLASS_NAMES
 
 BAR = 18  # characters
 REASONS = {
-    "out_of_distribution": "unlike anything trained on",
+    "out_of_distribution": "unknown object",
     "identity_switch": "identity switch",
     "camera_disagreement": "cameras disagree",
     "cannot_tell": "cannot tell: bad pictures",
@@ -20,15 +24,20 @@ REASONS = {
 
 
 class DemoScreen:
-    """A live table on a terminal; plain lines elsewhere."""
+    """A live table on a terminal; plain lines elsewhere.
 
-    def __init__(self, quiet: bool) -> None:
-        self._console = Console(stderr=quiet)
+    Args:
+        frames: of the drive, for the bar while they are rendered.
+    """
+
+    def __init__(self, quiet: bool, frames: int = 0) -> None:
+        self._console = Console(stderr=quiet, quiet=talk.level < 0)
+        self._frames = frames
         self._live = Live(console=self._console, refresh_per_second=8, transient=True)
         self._plain_at = -5.0
 
     def __enter__(self) -> DemoScreen:
-        if self._console.is_terminal:
+        if self._console.is_terminal and talk.level >= 0:
             self._live.start()
         return self
 
@@ -41,26 +50,40 @@ class DemoScreen:
 
     def watch(self, state: LiveState) -> None:
         if self._console.is_terminal:
-            self._live.update(_table(state))
-        elif state.seconds >= self._plain_at + 5:
+            self._live.update(_table(state, self._console.width) if state.frames else self._rendering(state))
+        elif state.frames and state.seconds >= self._plain_at + 5:
             self._plain_at = state.seconds
             self._console.print(
                 f"  {state.seconds:4.0f} s  {state.fused_views} views fused, "
-                f"{len(state.in_view())} tracks in view, {len(state.warned)} warned of, "
+                f"{len(state.in_view())} objects in view, {len(state.warned)} warned of, "
                 f"{state.changes} class changes so far"
             )
 
+    def _rendering(self, state: LiveState) -> Text:
+        done = state.rendered / max(self._frames, 1)
+        return Text(f"  {'█' * round(done * BAR):·<{BAR}} {done:4.0%}")
 
-def _table(state: LiveState) -> Group:
+
+def object_table(names: Iterable[str], bar: int) -> Table:
+    """Without rows: numbers are shown whole, names share the rest of the line."""
+    table = Table(expand=True, header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    widths = {"": bar + 5, "error ≤": 7, "entropy": 7}
+    for name in names:
+        own = widths.get(name)
+        ratio = None if own is not None else {"fused": 3, "warning": 4}.get(name, 2)
+        table.add_column(Text(name), no_wrap=True, overflow="ellipsis", width=own, ratio=ratio)
+    return table
+
+
+def _table(state: LiveState, width: int) -> Group:
     tracks = state.in_view()
     cameras = sorted({camera for track in tracks for camera in track.single})
-    table = Table(expand=False, header_style="bold")
-    for column in ("track", *cameras, "fused", "", "entropy", "warning"):
-        table.add_column(column)
+    length = BAR if width >= 120 else 5
+    table = object_table(("object", *cameras, "fused", "", "entropy", "warning"), length)
     for track in tracks:
         label, probability = track.fused
         colour = "red" if track.warning else ("green" if probability > 0.8 else "yellow")
-        bar = "█" * round(probability * BAR)
+        bar = "█" * round(probability * length)
         singles = []
         for camera in cameras:
             seen = track.single.get(camera)
@@ -74,12 +97,12 @@ def _table(state: LiveState) -> Group:
             track.id,
             *singles,
             Text(CLASS_NAMES[label], style="bold"),
-            Text(f"{bar:<{BAR}} {probability:4.0%}", style=colour),
+            Text(f"{bar:<{length}} {probability:4.0%}", style=colour),
             f"{track.entropy:.2f}",
             Text.assemble((reasons, "bold red"), (change, "bold cyan")),
         )
     head = (
-        f"{state.seconds:5.1f} s   {state.fused_views} views fused   {len(state.warned)} tracks warned of   "
+        f"{state.seconds:5.1f} s   {state.fused_views} views fused   {len(state.warned)} objects warned of   "
         f"{state.changes} class changes"
     )
     return Group(Text(head, style="bold"), table)

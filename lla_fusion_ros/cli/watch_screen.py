@@ -18,7 +18,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from lla_fusion_ros.cli.demo_screen import BAR, REASONS
+from lla_fusion_ros.cli.demo_screen import BAR, REASONS, object_table
 from lla_fusion_ros.cli.words import printable
 from lla_fusion_ros.watch.scene import IN_VIEW, Point, Scene, Watched
 
@@ -92,7 +92,8 @@ class View:
             (
                 each
                 for each in objects
-                if now - each.heard < IN_VIEW
+                if each.label
+                and now - each.heard < IN_VIEW
                 and (each.needs_a_look or not self.only_warned)
                 and words in f"{each.id} {each.label} {each.reasons}".lower()
             ),
@@ -171,14 +172,8 @@ def _table(objects: list[Watched], chosen: int, most: int, width: int) -> Table:
     first = max(min(numbers.index(chosen) - most // 2, len(objects) - most), 0) if chosen in numbers else 0
     cameras = sorted({camera for each in objects for camera in each.seen})
     bar = BAR if width >= 120 else 8
-    table = Table(expand=True, header_style="bold")
-    # numbers are shown whole, names share the rest
-    widths = {"": bar + 5, "error ≤": 7, "entropy": 7}
-    for name in ("object", *map(printable, cameras), "fused", "", "error ≤", "set", "entropy", "warning"):
-        own = widths.get(name)
-        table.add_column(
-            Text(name), no_wrap=True, overflow="ellipsis", width=own, ratio=1 if own is None else None
-        )
+    names = ("object", *map(printable, cameras), "fused", "", "error ≤", "set", "entropy", "warning")
+    table = object_table(names, bar)
     for each in objects[first : first + most]:
         colour = "red" if each.level else "green" if each.p > 0.8 else "yellow"
         singles = []

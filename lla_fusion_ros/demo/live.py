@@ -1,4 +1,4 @@
-"""The state behind the live table: what each track looks like right now, from the recorder's lines."""
+"""The state behind the live table: what each object looks like right now, from the recorder's lines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from math import log
 
-_SHOWN_FOR = 1.5  # seconds of message time after a track's last view
+_SHOWN_FOR = 1.5  # seconds of message time after an object's last view
 
 
 @dataclass
@@ -36,8 +36,10 @@ class LiveState:
 
     def __init__(self) -> None:
         self.tracks: dict[str, LiveTrack] = {}
+        self._object_of: dict[str, str] = {}  # of tracks that are one object with others
         self.stamp = 0
         self.first = 0
+        self.rendered = 0  # frames, before any is fused
         self.fused_views = 0
         self.frames = 0
         self.warned: set[str] = set()
@@ -55,13 +57,13 @@ class LiveState:
             self.labels = True
         elif event == "views":
             for seen in told["tracks"]:
-                self._track(seen["id"]).single[told["camera"]] = seen["class"], seen["p"]
+                name = self._object_of.get(seen["id"], seen["id"])
+                self._track(name).single[told["camera"]] = seen["class"], seen["p"]
         elif event == "fused":
             self._fused(told)
-        elif event == "changes":
-            for name in told["ids"]:
-                self._track(name).changed = told["stamp"]
-                self.changes += 1
+        elif event == "states":
+            for state in told["tracks"]:
+                self._state(state, told["stamp"])
         elif event == "warnings":
             for warned in told["tracks"]:
                 self._track(warned["id"]).warning = warned["reason"] if warned["level"] else ""
@@ -73,10 +75,11 @@ class LiveState:
         return track.changed > self.stamp - int(_SHOWN_FOR * 1e9)
 
     def in_view(self) -> list[LiveTrack]:
-        """Tracks seen a moment ago, by id."""
+        """Objects seen a moment ago, by id, the first camera's first."""
         horizon = self.stamp - int(_SHOWN_FOR * 1e9)
         self.tracks = {name: track for name, track in self.tracks.items() if track.stamp >= horizon}
-        return sorted(self.tracks.values(), key=lambda track: track.id)
+        fused = [track for track in self.tracks.values() if track.views]
+        return sorted(fused, key=lambda track: [part.zfill(9) for part in track.id.split("/")])
 
     @property
     def seconds(self) -> float:
@@ -94,6 +97,17 @@ class LiveState:
             track.stamp = told["stamp"]
             track.views += 1
             self.fused_views += 1
+
+    def _state(self, told: dict, stamp: int) -> None:
+        """Its tracks, which from now on are this object's, and whether its class changed."""
+        self._object_of.pop(told["id"], None)  # it may have been another object's
+        for member in told["members"]:
+            if member != told["id"]:
+                self._object_of[member] = told["id"]
+                self.tracks.pop(member, None)
+        if told["changed"]:
+            self._track(told["id"]).changed = stamp
+            self.changes += 1
 
     def _track(self, name: str) -> LiveTrack:
         return self.tracks.setdefault(name, LiveTrack(name, stamp=self.stamp))

@@ -77,6 +77,7 @@ class Demo:
         self._true_ids: TrueIds = {}
         self._folder, self._model, self._drive, self._rate = folder, model, drive, rate
         self._tell, self._watch = tell, watch
+        self._state = LiveState()
 
     def run(self) -> DemoResult:
         self._prepare()
@@ -124,6 +125,8 @@ class Demo:
                     if self._without_ids:
                         named = zip(map(tuple, frame.boxes.tolist()), frame.ids, strict=True)
                         self._true_ids[frame.camera, frame.stamp] = dict(named)
+                    self._state.rendered += 1
+                    self._watch(self._state)
                     yield frame
 
         return make_bag(
@@ -138,7 +141,7 @@ class Demo:
         )
 
     def _play(self, processes: Processes, lines: SimpleQueue[str], frames: int) -> None:
-        state = LiveState()
+        state = self._state
         self._tell("waiting for the nodes")
         deadline = time.monotonic() + _START_TIMEOUT
         while not state.labels:

@@ -126,13 +126,15 @@ class Recorder(Node):
 
     def _states(self, data: bytes) -> None:
         header, statuses = parse_diagnostics(data)
-        changed = [
-            status.name.removeprefix("track ")
+        told = [
+            {
+                "id": status.name.removeprefix("track "),
+                "members": status.values.get("members", "").split(),
+                "changed": status.values.get("class changed") == "yes",
+            }
             for status in statuses
-            if status.values.get("class changed") == "yes"
         ]
-        if changed:
-            self._tell({"event": "changes", "stamp": header.stamp, "ids": changed})
+        self._tell({"event": "states", "stamp": header.stamp, "tracks": told})
 
 
 def _say(line: dict) -> None:

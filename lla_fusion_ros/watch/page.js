@@ -1,6 +1,6 @@
 "use strict";
 // Everything that comes from the graph is set as text, never as HTML.
-const SAYS = { out_of_distribution: "unlike anything trained on", identity_switch: "identity switch",
+const SAYS = { out_of_distribution: "unknown object", identity_switch: "identity switch",
   camera_disagreement: "cameras disagree", cannot_tell: "cannot tell: bad pictures" };
 const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#7a7a7a"];
 const IN_VIEW = 2;

@@ -133,6 +133,7 @@ class Scene:
             for status in statuses:
                 told = status.values
                 each = self._object(source, status.name.removeprefix("track "), now)
+                self._other_names.pop((source, each.id), None)  # a join that turned out wrong
                 for member in told.get("members", "").split():
                     self._other_names[source, member] = each.id
                 each.answer, each.choices = told.get("answer", ""), told.get("set", "")

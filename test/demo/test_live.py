@@ -55,8 +55,43 @@ def test_lines_that_are_not_ours_are_ignored():
 def test_a_class_change_is_shown_for_a_moment_and_counted():
     state = LiveState()
     state.take(fused(10, light=[1.0, 0.0]))
-    state.take(json.dumps({"event": "changes", "stamp": 10 * SECOND, "ids": ["light"]}))
+    told = [{"id": "light", "members": [], "changed": True}]
+    state.take(json.dumps({"event": "states", "stamp": 10 * SECOND, "tracks": told}))
     assert state.changed(state.in_view()[0]) and state.changes == 1
     for second in (11, 12):
         state.take(fused(second, light=[1.0, 0.0]))
     assert not state.changed(state.in_view()[0])
+
+
+def states(*tracks: tuple[str, str]) -> str:
+    listed = [{"id": name, "members": members.split(), "changed": False} for name, members in tracks]
+    return json.dumps({"event": "states", "stamp": 10 * SECOND, "tracks": listed})
+
+
+def views(camera: str, track: str, label: int) -> str:
+    seen = [{"id": track, "class": label, "p": 0.5}]
+    return json.dumps({"event": "views", "camera": camera, "tracks": seen})
+
+
+def test_tracks_that_are_one_object_are_one_row_until_they_are_two_again():
+    state = LiveState()
+    for camera, track in (("left", "left/1"), ("right", "right/1")):
+        state.take(views(camera, track, 3))
+        state.take(fused(10, **{track: [1.0, 0.0]}))
+    assert [track.id for track in state.in_view()] == ["left/1", "right/1"]
+    state.take(states(("left/1", "left/1 right/1")))
+    state.take(views("right", "right/1", 5))
+    (track,) = state.in_view()
+    assert track.id == "left/1" and track.single == {"left": (3, 0.5), "right": (5, 0.5)}
+    state.take(states(("right/1", "")))
+    state.take(views("right", "right/1", 7))
+    state.take(fused(10, **{"right/1": [1.0, 0.0]}))
+    assert [track.id for track in state.in_view()] == ["left/1", "right/1"]
+    assert state.in_view()[1].single == {"right": (7, 0.5)}
+
+
+def test_a_track_that_was_seen_and_not_fused_is_no_row_yet():
+    state = LiveState()
+    state.take(fused(10, a=[1.0, 0.0]))
+    state.take(views("left", "left/2", 3))
+    assert [track.id for track in state.in_view()] == ["a"]
