@@ -52,7 +52,7 @@ def parameters_page() -> str:
         "",
         "## Cameras",
         *HEADER,
-        f"| `cameras` | `[camera]` | no name twice | | {CAMERAS_DESCRIPTION} |",
+        f"| `cameras` | `[camera]` | no name twice | | {_escaped(CAMERAS_DESCRIPTION)} |",
         *(_row(CameraSettings, field, "<camera>.") for field in fields(CameraSettings)),
     ]
     for group, _ in NODES["perception"]:
@@ -105,16 +105,19 @@ def _described(field: Field[Any], live: str = "fixed") -> str:
 
 def _row(group: type, field: Field[Any], prefix: str = "") -> str:
     live = "yes" if is_changeable(group, field.name) else ""
-    limits = _limits(field).replace("|", "\\|")
-    description = field.metadata["description"].replace("|", "\\|")
     cells = [
         f"`{prefix}{field.name}`",
         f"`{_yaml(field.default)}`",
-        limits,
+        _limits(field),
         live,
-        description,
+        _escaped(field.metadata["description"]),
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def _escaped(text: str) -> str:
+    """As Markdown shows it: `<camera>` would be taken for a tag, a bar for the end of a cell."""
+    return text.replace("<", "\\<").replace("|", "\\|")
 
 
 def _limits(field: Field[Any]) -> str:
