@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LOOK_EVERY = 0.25  # seconds between looks at silent cameras and QoS
 REPORT_EVERY = 1.0
 REPORTS_TO_TELL = 3  # of boxes without their images, one after the other, before the log tells
-_NUMBERS_AND_NAMES = re.compile(r"[\d.]+|'[^']*'")  # which change while a trouble stays the same
+_NUMBERS_AND_NAMES = re.compile(r"[\d.]+|'[^']*'")  # which change while what is told stays the same
 
 
 class Reporting:
@@ -112,9 +112,10 @@ class Reporting:
 
     def _connected(self, camera: str, how: str) -> None:
         """One line at the first frame of a camera, and one where it is decided otherwise later."""
-        if how and self._connections.get(camera) != how:
+        kind = _NUMBERS_AND_NAMES.sub("", how)
+        if how and self._connections.get(camera) != kind:
             begins = "from now on" if camera in self._connections else "first frame"
-            self._connections[camera] = how
+            self._connections[camera] = kind
             self._logger.info(f"camera {camera}, {begins}: {how}")
 
     def _tell(self, troubles: Mapping[str, str], unpaired: Mapping[str, str]) -> None:

@@ -124,6 +124,16 @@ def test_objects_of_two_cameras_are_one_where_geometry_says_so(ros_graph, start,
     ros_graph.spin_until(lambda: value(told, "right", "geometry").startswith("joined"))
 
 
+def test_the_log_does_not_count_what_diagnostics_count(ros_graph, start, vehicle, listener, frames, capfd):
+    start(idle_timeout=0.2)
+    _, told = play(ros_graph, vehicle, listener, frames)
+    ended = "joined with other cameras: 0 of 0"
+    ros_graph.spin_until(lambda: value(told, "left", "geometry").partition(ended)[0] != "")
+    log = capfd.readouterr().err
+    assert log.count("camera left, first frame:") == 1
+    assert log.count("camera left, from now on:") <= 1, "once transforms are there"
+
+
 def test_without_transforms_cameras_stay_apart_and_the_reason_is_told(
     ros_graph, start, vehicle, listener, frames
 ):
