@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
@@ -14,7 +15,9 @@ from lla_fusion_ros.cli.words import talk
 from lla_fusion_ros.demo.live import LiveState
 from lla_fusion_ros.signworld import CLASS_NAMES
 
-BAR = 18  # characters
+BAR, SHORT_BAR = 12, 5  # characters
+WIDE = 110  # of a terminal
+LONGEST_ID = 20
 REASONS = {
     "out_of_distribution": "unknown object",
     "identity_switch": "identity switch",
@@ -64,13 +67,14 @@ class DemoScreen:
         return Text(f"  {'█' * round(done * BAR):·<{BAR}} {done:4.0%}")
 
 
-def object_table(names: Iterable[str], bar: int) -> Table:
-    """Without rows: numbers are shown whole, names share the rest of the line."""
+def object_table(names: Iterable[str], ids: Iterable[str], bar: int) -> Table:
+    """Without rows: ids and numbers are shown whole, names share the rest of the line."""
     table = Table(expand=True, header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    widths = {"": bar + 5, "error ≤": 7, "entropy": 7}
+    longest = max((cell_len(each) for each in ids), default=0)
+    widths = {"object": min(max(longest, 6), LONGEST_ID), "": bar + 5, "error ≤": 7, "entropy": 7}
     for name in names:
         own = widths.get(name)
-        ratio = None if own is not None else {"fused": 3, "warning": 4}.get(name, 2)
+        ratio = None if own is not None else 3 if name in ("fused", "warning") else 2
         table.add_column(Text(name), no_wrap=True, overflow="ellipsis", width=own, ratio=ratio)
     return table
 
@@ -78,8 +82,9 @@ def object_table(names: Iterable[str], bar: int) -> Table:
 def _table(state: LiveState, width: int) -> Group:
     tracks = state.in_view()
     cameras = sorted({camera for track in tracks for camera in track.single})
-    length = BAR if width >= 120 else 5
-    table = object_table(("object", *cameras, "fused", "", "entropy", "warning"), length)
+    length = BAR if width >= WIDE else SHORT_BAR
+    names = ("object", *cameras, "fused", "", "entropy", "warning")
+    table = object_table(names, (track.id for track in tracks), length)
     for track in tracks:
         label, probability = track.fused
         colour = "red" if track.warning else ("green" if probability > 0.8 else "yellow")

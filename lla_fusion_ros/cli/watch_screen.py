@@ -18,7 +18,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from lla_fusion_ros.cli.demo_screen import BAR, REASONS, object_table
+from lla_fusion_ros.cli.demo_screen import BAR, REASONS, SHORT_BAR, WIDE, object_table
 from lla_fusion_ros.cli.words import printable
 from lla_fusion_ros.watch.scene import IN_VIEW, Point, Scene, Watched
 
@@ -171,10 +171,13 @@ def _table(objects: list[Watched], chosen: int, most: int, width: int) -> Table:
     numbers = [each.number for each in objects]
     first = max(min(numbers.index(chosen) - most // 2, len(objects) - most), 0) if chosen in numbers else 0
     cameras = sorted({camera for each in objects for camera in each.seen})
-    bar = BAR if width >= 120 else 8
-    names = ("object", *map(printable, cameras), "fused", "", "error ≤", "set", "entropy", "warning")
-    table = object_table(names, bar)
-    for each in objects[first : first + most]:
+    wide = width >= WIDE
+    bar = BAR if wide else SHORT_BAR
+    sets = ("set",) if wide else ()
+    names = ("object", *map(printable, cameras), "fused", "", "error ≤", *sets, "entropy", "warning")
+    shown = objects[first : first + most]
+    table = object_table(names, (printable(each.id) for each in shown), bar)
+    for each in shown:
         colour = "red" if each.level else "green" if each.p > 0.8 else "yellow"
         singles = []
         for camera in cameras:
@@ -188,7 +191,7 @@ def _table(objects: list[Watched], chosen: int, most: int, width: int) -> Table:
             Text(printable(each.label), style="bold"),
             Text(f"{'█' * round(each.p * bar):<{bar}} {each.p:4.0%}", style=colour),
             Text("" if each.bound is None or each.bound >= 1 else f"{each.bound:.1%}"),
-            Text(printable(each.choices)),
+            *([Text(printable(each.choices))] if wide else []),
             Text(f"{each.entropy:.2f}"),
             Text(printable(said or (each.answer if each.needs_a_look else "")), style="bold red"),
             style="reverse" if each.number == chosen else "",

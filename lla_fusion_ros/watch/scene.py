@@ -136,6 +136,9 @@ class Scene:
                 self._other_names.pop((source, each.id), None)  # a join that turned out wrong
                 for member in told.get("members", "").split():
                     self._other_names[source, member] = each.id
+                    joined = self._objects.get((source, member), each)
+                    if joined is not each:  # seen under the object's id from now on
+                        joined.heard = min(joined.heard, now - IN_VIEW)
                 each.answer, each.choices = told.get("answer", ""), told.get("set", "")
                 each.bound = _number(told.get("error at most"))
                 each.views = told.get("views per camera", "")

@@ -131,12 +131,16 @@ def test_keys_sort_filter_choose_and_pause_and_the_terminal_is_never_steered(sce
 
 def test_a_track_whose_join_is_undone_is_an_object_of_its_own_again(scene):
     scene.take_labels("", ["stop", "yield"])
+    scene.take_states("", Header(0, "f"), [state("left/1"), state("right/1")])
+    assert [each.id for each in View().choose(scene.objects())] == ["left/1", "right/1"]
     scene.take_states("", Header(10**9, "f"), [state("left/1", members="left/1 right/1")])
+    assert [each.id for each in View().choose(scene.objects())] == ["left/1"]
     scene.take_views("", "right", listed(("right/1",), [[0.2, 0.8]]))
     scene.take_states("", Header(2 * 10**9, "f"), [state("left/1"), state("right/1", members="")])
     scene.take_views("", "right", listed(("right/1",), [[0.9, 0.1]]))
     seen = {each.id: each.seen for each in scene.objects()}
     assert seen == {"left/1": {"right": ("yield", 0.8)}, "right/1": {"right": ("stop", 0.9)}}
+    assert [each.id for each in View().choose(scene.objects())] == ["left/1", "right/1"]
 
 
 def test_an_object_that_is_not_fused_yet_is_no_row(scene):
