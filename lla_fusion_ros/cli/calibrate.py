@@ -30,7 +30,7 @@ HELP = (
 EXAMPLE = """\
 lla-fusion calibrate models/gtsrb.safetensors --dataset gtsrb --root data/GTSRB --out gtsrb.safetensors
 lla-fusion calibrate signworld --dataset signworld --fusers evidence_pool --out signworld.safetensors
-lla-fusion calibrate signworld --dataset signworld --warnings --out signworld.safetensors
+lla-fusion calibrate signworld --dataset signworld --fusers none --warnings --out signworld.safetensors
 lla-fusion calibrate drive --truth drive.truth.json --out scores.safetensors"""
 
 
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--fusers",
         default="",
-        help="fit only these; the others keep their numbers (all)",
+        help="fit only these, or none; the others keep their numbers (all)",
     )
     how.add_argument("--warnings", action="store_true", help="fit the warnings, too")
     how.add_argument("--background", metavar="DIR", help="natural images without objects, for the warnings")
@@ -80,10 +80,12 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("give --dataset NAME for a bundle, or --truth FILE for a bag with detections")
     if args.truth:
         return _scores(args, out)
-    names = words(args.fusers) or list(fusers())
+    names = [] if args.fusers == "none" else words(args.fusers) or list(fusers())
     wrong = [name for name in names if name not in fusers()]
     if wrong:
         raise InputError(f"--fusers {args.fusers}: {unknown_name('fuser', wrong[0], fusers())}")
+    if not (names or args.warnings):
+        raise InputError("--fusers none needs --warnings: nothing else is left to fit")
     if args.background and not args.warnings:
         raise InputError("--background needs --warnings: only they are fitted against it")
     options = CalibrationOptions(

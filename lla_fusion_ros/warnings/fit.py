@@ -90,7 +90,7 @@ def fit_warnings_of(seen: Sequence[Seen], space: FeatureSpace, seed: int = 0) ->
             bad.append(score_rows([(own, np.arange(len(each.unreadable)))], weak, each.unreadable))
         count = len(each.inside)  # `inside` stands first in `met`
         views.append(_views_of(each.posterior, each.inside, [(s, rows[rows < count]) for s, rows in parts]))
-    unknown, too_bad, quality = fit_unknown(
+    unknown, usual, quality = fit_unknown(
         ScoreRows.joined(known), ScoreRows.joined(strange), ScoreRows.joined(bad) if bad else None
     )
     said, projected, of_space = _side_by_side(views, inside.longest)
@@ -98,7 +98,7 @@ def fit_warnings_of(seen: Sequence[Seen], space: FeatureSpace, seed: int = 0) ->
     return WarningModel(
         space=space,
         unknown=unknown,
-        unreadable=too_bad,
+        usual=usual,
         feature_weight=feature_weight,
         camera_span=CAMERA_SPAN,
         switch=switch,

@@ -1,8 +1,8 @@
 """Fit what tells unknown objects from known ones under every condition they are met in.
 
 A logistic regression over scores: known tracks against background, what detectors deliver by mistake, and
-against sign-like outliers. Another, over the quality of pictures, tells those too bad to tell anything in:
-what is odd in them is not unknown, but "cannot tell".
+against sign-like outliers. A linear regression tells which score is usual for a known object in pictures of
+some quality; what is odd, but not beyond that, is not unknown, but "cannot tell".
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from lla_fusion_ros.warnings.model import (
     AlarmTable,
     Detector,
     FeatureSpace,
+    Usual,
     quality_columns,
 )
 from lla_fusion_ros.warnings.scores import score_table
@@ -30,11 +31,11 @@ from lla_fusion_ros.warnings.state import Sums
 
 FITTED_LENGTHS = (1, 2, 3, 5, 7, 10, 15, 20, 25, 30, 40, 50)
 MIN_VIEWS = 3  # thresholds are for tracks of at least so many views, the default of the setting `min_views`
-RIDGE = 1e-2  # of the logistic regression: per mean log-loss, on standardised columns
-PICTURE_RIDGE = 1e-3  # the same for pictures, whose columns are many and alike
+RIDGE = 1e-2  # of the regressions: per mean loss, on standardised columns
 CHUNK = 128  # tracks at a time, for memory
 # The scores that enter: with more of them known tracks in some conditions look odd that no stranger is like.
 TELLING = ("neighbours", "top_logit")
+BEST_PICTURES = 0.5  # share of the pictures of known tracks that count as equally good, the best ones
 ALLOWANCE = 1.75  # times the stated rate in any one regime or condition
 
 
@@ -72,13 +73,13 @@ class ScoreRows:
         _, of_row, rows = np.unique(self.group, return_inverse=True, return_counts=True)
         return 1.0 / (len(rows) * rows[of_row])
 
-    def alarm(self, score: np.ndarray, allowance: float) -> AlarmTable:
+    def alarm(self, score: np.ndarray) -> AlarmTable:
         """The stated rates, and those in each group, of tracks that ever reach a score in time."""
         late = np.flatnonzero(self.length >= min(MIN_VIEWS, int(self.length.max())))
         tracks, first, of_row = np.unique(self.track[late], return_index=True, return_inverse=True)
         largest = np.full(len(tracks), -np.inf)
         np.maximum.at(largest, of_row, score[late])
-        return AlarmTable.measure_worst(largest, self.group[late][first], self.source[late][first], allowance)
+        return AlarmTable.measure_worst(largest, self.group[late][first], self.source[late][first], ALLOWANCE)
 
 
 def score_rows(
@@ -105,22 +106,38 @@ def score_rows(
 
 def fit_unknown(
     known: ScoreRows, strange: ScoreRows, unreadable: ScoreRows | None
-) -> tuple[Detector, Detector | None, dict[str, float]]:
-    """The detectors of unknown objects and of bad pictures, and how well each score tells by itself."""
+) -> tuple[Detector, Usual | None, dict[str, float]]:
+    """What tells unknown objects, the scores usual in pictures, and how well each score tells by itself."""
     used = np.isin(SCORES, TELLING)
     told = fit_detector(known.values, known.weights(), strange.values, strange.weights(), used)
     score = told(known.values)
-    too_bad, bad = None, np.zeros(len(score), bool)
-    if unreadable is not None:
-        pictures, worse = quality_columns(known.quality), quality_columns(unreadable.quality)
-        seen = fit_detector(pictures, known.weights(), worse, unreadable.weights(), ridge=PICTURE_RIDGE)
-        too_bad = replace(seen, alarm=known.alarm(seen(pictures), allowance=np.inf))
-        bad = too_bad.alarms(pictures)
-    unknown = replace(told, alarm=known.alarm(np.where(bad, score.min(), score), ALLOWANCE))
+    unknown = replace(told, alarm=known.alarm(score))
+    usual = None if unreadable is None else fit_usual(told, known, strange, unreadable)
     quality = {
         f"auroc_{name}": auroc(known.values[:, i], strange.values[:, i]) for i, name in enumerate(SCORES)
     }
-    return unknown, too_bad, quality | {"auroc_combined": auroc(score, told(strange.values))}
+    return unknown, usual, quality | {"auroc_combined": auroc(score, told(strange.values))}
+
+
+def fit_usual(told: Detector, known: ScoreRows, strange: ScoreRows, unreadable: ScoreRows) -> Usual:
+    """The mean score of known objects by the quality of their pictures, and thresholds of what is beyond it.
+
+    What a picture shows changes its measured quality, too: where background is seen under the condition of
+    known objects, the score usual in its pictures is theirs.
+    """
+    score = told(known.values)
+    kinds = [(known, score), (unreadable, told(unreadable.values))]
+    for group in np.intersect1d(strange.group, known.group):
+        rows = strange.take(np.flatnonzero(strange.group == group))
+        kinds.append((rows, np.full(len(rows.track), score[known.group == group].mean())))
+    columns = np.concatenate([quality_columns(rows.quality) for rows, _ in kinds])
+    target = np.concatenate([values for _, values in kinds])
+    picture = fit_linear(columns, target, np.concatenate([rows.weights() for rows, _ in kinds]) / len(kinds))
+    expected = picture(columns)
+    best = float(np.quantile(expected[: len(score)], BEST_PICTURES))
+    usual = Usual(picture, best, float(expected.max()))
+    alarm = known.alarm(score - usual(known.quality))
+    return replace(usual, picture=replace(picture, alarm=alarm))
 
 
 def fit_detector(
@@ -128,34 +145,47 @@ def fit_detector(
     weight: np.ndarray,
     other: np.ndarray,
     other_weight: np.ndarray,
-    used: np.ndarray | None = None,
-    ridge: float = RIDGE,
+    used: np.ndarray,
 ) -> Detector:
     """Tells `other` rows from `ordinary` ones by the columns `used`; its thresholds are still to be measured.
 
     2 x ([rows, columns], [rows]), [columns] bool
     """
-    center = weight @ ordinary
-    scale = np.maximum(np.sqrt(weight @ (ordinary - center) ** 2), 1e-6)
+    center, scale = _moments(ordinary, weight)
     rows = np.clip((np.concatenate([ordinary, other]) - center) / scale, -MOST_STANDARD, MOST_STANDARD)
     target = np.repeat([0.0, 1.0], [len(ordinary), len(other)])
     coefficients = np.zeros(rows.shape[1])
-    chosen = np.ones(len(coefficients), bool) if used is None else used
-    intercept, *coefficients[chosen] = fit_logistic(
-        rows[:, chosen], target, np.concatenate([weight, other_weight]) / 2, ridge
+    intercept, *coefficients[used] = fit_logistic(
+        rows[:, used], target, np.concatenate([weight, other_weight]) / 2
     )
     return Detector(center, scale, coefficients, float(intercept), NEVER)
 
 
+def fit_linear(columns: np.ndarray, target: np.ndarray, weight: np.ndarray) -> Detector:
+    """Ridge regression; thresholds are still to be measured.  [rows, columns], 2 x [rows]"""
+    center, scale = _moments(columns, weight)
+    rows = np.clip((columns - center) / scale, -MOST_STANDARD, MOST_STANDARD)
+    design = np.concatenate([np.ones((len(rows), 1)), rows], axis=1)
+    penalty = RIDGE * np.diag([0.0, *[1.0] * rows.shape[1]])
+    intercept, *slopes = np.linalg.solve((design.T * weight) @ design + penalty, design.T @ (weight * target))
+    return Detector(center, scale, np.array(slopes), float(intercept), NEVER)
+
+
+def _moments(columns: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation.  [rows, columns], [rows] -> 2 x [columns]"""
+    center = weight @ columns
+    return center, np.maximum(np.sqrt(weight @ (columns - center) ** 2), 1e-6)
+
+
 def fit_logistic(
-    rows: np.ndarray, target: np.ndarray, weight: np.ndarray, ridge: float = RIDGE, iterations: int = 30
+    rows: np.ndarray, target: np.ndarray, weight: np.ndarray, iterations: int = 30
 ) -> np.ndarray:
     """Logistic regression by Newton's method; the intercept comes first.
 
     [n, columns], target 0 or 1 [n], weight summing to 1 [n] -> [1 + columns]
     """
     design = np.concatenate([np.ones((len(rows), 1)), rows], axis=1)
-    penalty = ridge * np.diag([0.0, *[1.0] * rows.shape[1]])
+    penalty = RIDGE * np.diag([0.0, *[1.0] * rows.shape[1]])
     beta = np.zeros(design.shape[1])
     for _ in range(iterations):
         chance = 1.0 / (1.0 + np.exp(-np.clip(design @ beta, -30.0, 30.0)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ from lla_fusion_ros.types.errors import BundleError, InputError
 from lla_fusion_ros.types.views import QUALITIES
 
 MOST_STANDARD = 8.0  # standard deviations that a score may count
-BAD_PICTURES = 0.005  # share of known tracks in pictures good enough to tell that count as too bad
+BAD_PICTURES = 0.05  # the share of known tracks that are as odd as all are in pictures too bad to tell
+STEP = 1e6  # steepness and height of a step in the score
 LARGEST_PROJECTION = 1e6  # in standard deviations: keeps sums over the last views finite
 # Shares of ordinary tracks, largest first: the grid on which thresholds are kept.
 RATES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0001)
@@ -181,10 +182,6 @@ class Detector:
         standard = np.clip((columns - self.center) / self.scale, -MOST_STANDARD, MOST_STANDARD)
         return self.intercept + standard @ self.coefficients
 
-    def alarms(self, columns: np.ndarray) -> np.ndarray:
-        """Which are beyond the rate of BAD_PICTURES.  [t, columns] -> [t] bool"""
-        return self(columns) >= self.alarm.threshold(BAD_PICTURES)
-
     def check(self, name: str, columns: int) -> None:
         for field in ("center", "scale", "coefficients"):
             array = getattr(self, field)
@@ -214,13 +211,53 @@ def quality_columns(quality: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True)
+class Usual:
+    """The score that known objects have in pictures of some quality; an unknown one must be beyond it.
+
+    Attributes:
+        picture: of `quality_columns`, the mean score; its thresholds are those of the score beyond it.
+        lowest, highest: what it is limited to, as pictures may be unlike any that were fitted on.
+    """
+
+    picture: Detector
+    lowest: float
+    highest: float
+
+    def __call__(self, quality: np.ndarray) -> np.ndarray:
+        """[t, qualities] -> [t]"""
+        return np.clip(self.picture(quality_columns(quality)), self.lowest, self.highest)
+
+    def check(self) -> None:
+        self.picture.check("usual", quality_columns(np.zeros((1, len(QUALITIES)))).shape[1])
+        if not np.isfinite([self.lowest, self.highest]).all() or self.lowest > self.highest:
+            raise BundleError("the warning model's 'usual' scores have no range")
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"picture": self.picture.as_dict(), "lowest": self.lowest, "highest": self.highest}
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Usual:
+        picture = Detector.from_dict(record["picture"])
+        return cls(picture, float(record["lowest"]), float(record["highest"]))
+
+    @classmethod
+    def from_unreadable(cls, record: dict[str, Any], unknown: Detector) -> Usual:
+        """Of bundles made before: any score is usual in pictures too bad to tell, a low one in others."""
+        old, lowest = Detector.from_dict(record), unknown.alarm.thresholds[0]
+        start = old.intercept - old.alarm.threshold(0.005)
+        alarm = replace(unknown.alarm, thresholds=tuple(t - lowest for t in unknown.alarm.thresholds))
+        steep = replace(old, coefficients=STEP * old.coefficients, intercept=STEP * start, alarm=alarm)
+        return cls(steep, lowest, STEP)
+
+
+@dataclass(frozen=True, slots=True)
 class WarningModel:
-    """What tells unknown objects and bad pictures, and the thresholds of all warnings.
+    """What tells unknown objects in pictures of any quality, and the thresholds of all warnings.
 
     Attributes:
         space: what the feature scores compare with.
         unknown: of the scores in SCORES.
-        unreadable: of `quality_columns`, too bad a picture to tell; None where none were seen when fitting.
+        usual: the score to expect by the quality of the pictures; None where no bad ones were fitted on.
         feature_weight: weight of the feature change in the identity-switch statistic.
         camera_span: seconds within which views of several cameras count as "at one time".
         switch, camera: thresholds by false-alarm rate per track.
@@ -229,7 +266,7 @@ class WarningModel:
 
     space: FeatureSpace
     unknown: Detector
-    unreadable: Detector | None
+    usual: Usual | None
     feature_weight: float
     camera_span: float
     switch: AlarmTable
@@ -242,16 +279,19 @@ class WarningModel:
         return round(self.camera_span * 1e9)
 
     def p_values(self, score: np.ndarray, quality: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """p_known, never small in pictures too bad to tell, and p_readable, which is.  2 x [t]
+        """p_known, in pictures as good or bad as these, and p_readable, in whatever pictures.  2 x [t]
 
-        score [t], quality [t, qualities], NaN where it was not measured: no picture is too bad then.
+        Where the usual score itself is that of few known tracks, nothing can be called unknown.
+        score [t], quality [t, qualities], NaN where it was not measured: both are the same then.
         """
         odd = self.unknown.alarm.p_value(score)
-        if self.unreadable is None:
+        if self.usual is None:
             return odd, odd
         judged = np.isfinite(quality).all(axis=1)
-        bad = judged & self.unreadable.alarms(quality_columns(np.where(judged[:, None], quality, 0.0)))
-        return np.where(bad, 1.0, odd), odd
+        usual = self.usual(np.where(judged[:, None], quality, 0.0))
+        given = self.usual.picture.alarm.p_value(score - usual)
+        hopeless = self.unknown.alarm.p_value(usual) <= BAD_PICTURES
+        return np.where(judged, np.where(hopeless, 1.0, given), odd), odd
 
     def check(self, networks: int, features: int) -> None:
         """Refuse a model whose parts do not fit each other or the ensemble, before it meets a frame."""
@@ -271,8 +311,8 @@ class WarningModel:
             if not np.isfinite(array).all():
                 raise BundleError(f"the warning model's '{name}' holds NaN or infinity")
         self.unknown.check("unknown", len(SCORES))
-        if self.unreadable is not None:
-            self.unreadable.check("unreadable", quality_columns(np.zeros((1, len(QUALITIES)))).shape[1])
+        if self.usual is not None:
+            self.usual.check()
         numbers = np.array([self.feature_weight, self.camera_span])
         if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
             raise BundleError("the warning model holds a number that is not finite or not positive")
@@ -286,7 +326,7 @@ class WarningModel:
         record = {
             "scores": list(SCORES),
             "unknown": self.unknown.as_dict(),
-            "unreadable": None if self.unreadable is None else self.unreadable.as_dict(),
+            "usual": None if self.usual is None else self.usual.as_dict(),
             "feature_weight": self.feature_weight,
             "camera_span": self.camera_span,
             "switch": asdict(self.switch),
@@ -305,13 +345,17 @@ class WarningModel:
                     f"{list(SCORES)}; train or calibrate the bundle again"
                 )
             space = FeatureSpace(**{f.name: arrays[f.name].astype(np.float32) for f in fields(FeatureSpace)})
-            unknown, unreadable = record.get("unknown"), record.get("unreadable")
-            if unknown is None:  # as bundles had it that knew no bad pictures
-                unknown = {**record, "alarm": record["ood"]}
+            # bundles made before have "unreadable" in place of "usual", the first ones "ood" in "unknown"'s
+            unknown = Detector.from_dict(record.get("unknown") or {**record, "alarm": record["ood"]})
+            usual, unreadable = record.get("usual"), record.get("unreadable")
+            if usual is not None:
+                usual = Usual.from_dict(usual)
+            elif unreadable is not None:
+                usual = Usual.from_unreadable(unreadable, unknown)
             return cls(
                 space=space,
-                unknown=Detector.from_dict(unknown),
-                unreadable=None if unreadable is None else Detector.from_dict(unreadable),
+                unknown=unknown,
+                usual=usual,
                 feature_weight=float(record["feature_weight"]),
                 camera_span=float(record["camera_span"]),
                 switch=AlarmTable.from_dict(record["switch"]),

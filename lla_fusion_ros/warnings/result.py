@@ -83,7 +83,7 @@ class Verdict:
         p_known: p-value of the object being one that the networks know, in pictures as bad as these.
         p_one_object: p-value of the last views showing one object.
         p_cameras_agree: p-value of the cameras seeing the same class.
-        p_readable: the same in ordinary pictures; where it is small and p_known is not, nobody can tell.
+        p_readable: the same in whatever pictures; where it is small and p_known is not, nobody can tell.
         views: views fused so far, by camera.
         level, reasons: the warning; no reasons at level OK.
     """

@@ -120,6 +120,20 @@ def test_what_is_odd_in_pictures_too_bad_to_tell_is_not_called_unknown(world) ->
     assert np.mean(lowest(strangers, 0) <= 0.02) > 0.8
 
 
+def test_thresholds_follow_the_quality_of_the_pictures(world) -> None:
+    """Known objects in poor pictures need not make the warning blind in good ones."""
+    inside, dark, night = (in_the_dark(world, world.known(150), darkness) for darkness in (0.0, 0.7, 1.5))
+    outside = in_the_dark(world, world.strange(80), 0.0)
+    model = fit_warnings(world.posterior, inside, outside, conditions=dark, unreadable=night)
+    # strangers that look half like known objects, in good pictures
+    faint = replace(in_the_dark(world, world.known(100), 0.8, 1), quality=inside.quality[:100])
+    found = scores_along(world, model, faint)[2:]
+    assert np.mean(lowest(found, 0) <= 0.02) > np.mean(lowest(found, 3) <= 0.02) + 0.15
+    for darkness in (0.0, 0.7):
+        known = scores_along(world, model, in_the_dark(world, world.known(300), darkness, 2))[2:]
+        assert np.mean(lowest(known, 0) <= 0.02) <= 0.1, darkness
+
+
 def test_ensembles_that_number_their_features_differently_are_fitted_together(world) -> None:
     """Each measures by its own features: turning those of one of them around changes nothing."""
     halves = [(world.known(60), world.strange(40), world.known(80)) for _ in range(2)]

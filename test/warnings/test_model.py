@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from lla_fusion_ros.types.errors import BundleError
+from lla_fusion_ros.types.views import QUALITIES
 from lla_fusion_ros.warnings.fit import fit_warnings
-from lla_fusion_ros.warnings.model import WarningModel
+from lla_fusion_ros.warnings.model import AlarmTable, Detector, Usual, WarningModel, quality_columns
 from support.feature_world import FeatureWorld
 from support.warned_tracks import scores_along
 
@@ -46,12 +48,53 @@ def test_a_record_of_an_older_file_loads_and_never_says_cannot_tell(world, model
     arrays, record = model.to_parts()
     unknown = record.pop("unknown")
     record |= {**unknown, "ood": unknown["alarm"]}
-    del record["unreadable"], record["alarm"]
+    del record["usual"], record["alarm"]
     older = WarningModel.from_parts(arrays, record)
     older.check(world.posterior.networks, world.posterior.features)
     tracks = world.strange(5)
     for a, b in zip(scores_along(world, model, tracks), scores_along(world, older, tracks), strict=True):
         np.testing.assert_array_equal(a.p_values, b.p_values)
+
+
+def test_a_record_that_knows_only_pictures_too_bad_to_tell_says_what_it_said(world, model) -> None:
+    """As bundles had it before: one threshold for all pictures, and none for bad ones."""
+    arrays, record = model.to_parts()
+    columns = quality_columns(np.zeros((1, len(QUALITIES)))).shape[1]
+    dark = Detector(np.zeros(columns), np.ones(columns), -np.eye(columns)[0], 0.0, model.unknown.alarm)
+    older = WarningModel.from_parts(arrays, {**record, "usual": None, "unreadable": dark.as_dict()})
+    older.check(world.posterior.networks, world.posterior.features)
+    score = np.linspace(-20, 20, 81)
+    quality = np.zeros((len(score), len(QUALITIES)))
+    limit = model.unknown.alarm.threshold(0.005)
+    for brightness, bad in ((-limit - 0.01, True), (-limit + 0.01, False)):
+        quality[:, 0] = brightness
+        p_known, p_readable = older.p_values(score, quality)
+        np.testing.assert_array_equal(p_readable, model.unknown.alarm.p_value(score))
+        np.testing.assert_allclose(p_known, 1.0 if bad else p_readable)
+
+
+def test_scores_beyond_what_is_usual_in_such_pictures_are_alarming(model) -> None:
+    """At any quality the p-value falls with the score; at any score it never falls as pictures get worse."""
+    rng = np.random.default_rng(0)
+    columns = quality_columns(np.zeros((1, len(QUALITIES)))).shape[1]
+    table = AlarmTable.measure(rng.normal(size=500))
+    linear = Detector(np.zeros(columns), np.ones(columns), rng.normal(0, 0.3, columns), 0.0, table)
+    told = replace(model, unknown=replace(model.unknown, alarm=table), usual=Usual(linear, -2.0, 3.0))
+    quality = rng.normal(size=(300, len(QUALITIES)))
+    quality = quality[np.argsort(told.usual(quality))]
+    found = np.stack([told.p_values(np.full(300, s), quality)[0] for s in np.linspace(-9, 8, 40)])
+    assert (np.diff(found, axis=0) <= 1e-12).all() and (np.diff(found, axis=1) >= -1e-12).all()
+    assert (found[-1] < 0.01).any() and (found[-1] == 1.0).any() and (found[0] == 1.0).all()
+    unmeasured = told.p_values(np.zeros(1), np.full((1, len(QUALITIES)), np.nan))
+    assert unmeasured[0] == unmeasured[1] == table.p_value(np.zeros(1))
+
+
+def test_usual_scores_of_no_range_are_refused(world, model) -> None:
+    columns = quality_columns(np.zeros((1, len(QUALITIES)))).shape[1]
+    flat = Detector(np.zeros(columns), np.ones(columns), np.zeros(columns), 0.0, model.unknown.alarm)
+    for usual, message in ((Usual(flat, 1.0, 0.0), "range"), (Usual(model.unknown, 0.0, 1.0), "usual")):
+        with pytest.raises(BundleError, match=message):
+            replace(model, usual=usual).check(world.posterior.networks, world.posterior.features)
 
 
 def test_a_detector_of_another_width_is_refused(world, model) -> None:

@@ -34,7 +34,7 @@ def recalibrated(
 ) -> Bundle:
     """The bundle with the fusers of these names fitted on the validation tracks of its own split.
 
-    With `warnings` these are fitted again, too.
+    Without names they stay as they are, with their scores. With `warnings` these are fitted again, too.
     """
     if bundle.meta.dataset.get("digest") != tracks.digest:
         raise InputError(
@@ -60,7 +60,7 @@ def recalibrated(
     stage(VIEWS, 0, 0)
     seeds = [options.seed + 1000 * draw for draw in range(options.draws)]
     validation = joined([views(splits.validation, seed) for seed in seeds])
-    fresh = refitted(bundle, validation, names, options, stage)
+    fresh = refitted(bundle, validation, names, options, stage) if names else bundle
     if warnings:
         stage(WARNINGS, 0, 0)
         size, margin = bundle.input_size, bundle.crop_margin
@@ -77,7 +77,7 @@ def recalibrated(
             options.seed,
         )
         fresh = fresh.with_warnings(fit_warnings_of([seen], known_space(seen.base)))
-    if not (options.test and splits.test.tracks):
+    if not (names and options.test and splits.test.tracks):
         return fresh
     stage(SCORES, 0, 0)
     test = score_tracks(fresh.fuser(), views(splits.test, options.seed + 2))

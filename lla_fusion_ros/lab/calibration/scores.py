@@ -168,7 +168,7 @@ def contradictions(mean_pmf: np.ndarray, tracks: TrackViews, classes: int, seed:
     return WarningModel(
         space=space,
         unknown=never,
-        unreadable=None,
+        usual=None,
         feature_weight=weight,
         camera_span=CAMERA_SPAN,
         switch=switch,
