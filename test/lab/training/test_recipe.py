@@ -105,6 +105,20 @@ def test_fitting_one_fuser_again_changes_nothing_else(bundle_path, folder, tmp_p
     assert "was trained on other data" in capsys.readouterr().err
 
 
+def test_fitting_the_warnings_again_changes_nothing_else(bundle_path, folder, tmp_path, capsys):
+    out = tmp_path / "again.safetensors"
+    words = ["calibrate", str(bundle_path), "--dataset", "folders", "--root", str(folder), "--draws", "1"]
+    assert main([*words, "--fusers", "none", "--out", str(out)])
+    assert "--fusers none needs --warnings" in capsys.readouterr().err
+    assert main([*words, "--fusers", "none", "--warnings", "--seed", "3", "--out", str(out)]) == 0
+    before, after = load_bundle(bundle_path), load_bundle(out)
+    kept = [name for name in before.tensors if not name.startswith("warnings")]
+    assert kept and all((after.tensors[name] == before.tensors[name]).all() for name in kept)
+    old, new = before.meta.as_dict(), after.meta.as_dict()
+    assert {name for name in old if old[name] != new[name]} == {"warnings", "training"}
+    assert after.warning_model().usual is not None
+
+
 def test_networks_trained_on_all_tracks_are_calibrated_by_others_that_were_not(
     bundle_path, folder, tmp_path, capsys
 ):
