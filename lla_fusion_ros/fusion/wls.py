@@ -114,13 +114,6 @@ class Wls(Fuser):
         seen = np.maximum(information, 1e-300)
         return evidence / seen, np.where(information > 0, self.posterior.temperature / seen, 0.0)
 
-    def chi_square(self, state: WlsState) -> np.ndarray:
-        """Residual of the fit at T_theta = 1, LC - 1 degrees of freedom per class.  [tracks, classes]"""
-        squares = np.einsum("tgmn,tgmn->tm", state.values, state.values)
-        information = np.einsum("tgmn,tgmn->tm", state.ones, state.ones)
-        evidence = np.einsum("tgmn,tgmn->tm", state.ones, state.values)
-        return np.maximum(squares - evidence**2 / np.maximum(information, 1e-300), 0.0)
-
     def predict(self, state: WlsState) -> np.ndarray:
         mean, variance = self.gaussian(state)
         samples = int(self.value["samples"])

@@ -15,7 +15,6 @@ import numpy as np
 from scipy.stats import rankdata
 
 from lla_fusion_ros.types.errors import InputError
-from lla_fusion_ros.types.pmf import entropy
 
 ECE_BINS = 15
 LOWEST_PROBABILITY = 1e-12  # a probability of zero for the truth would make the mean NLL infinite
@@ -37,11 +36,6 @@ def brier(pmf: np.ndarray, label: np.ndarray) -> float:
     """Mean over items of the squared distance to the truth, summed over classes; 0 to 2."""
     _check(pmf, label)
     return float(((np.eye(pmf.shape[1])[label] - pmf) ** 2).sum(axis=1).mean())
-
-
-def delta_entropy(inside: np.ndarray, outside: np.ndarray) -> float:
-    """Delta_E = E_in - E_out: mean predictive entropy (eq. 33) of known items minus of outliers."""
-    return float(entropy(inside).mean() - entropy(outside).mean())
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,21 +85,6 @@ def test_a_full_window_equals_a_fresh_start_with_the_views_it_keeps(cross) -> No
     _, short = fused(posterior, views[-5:], window=5)
     for a, b in zip(fuser.gaussian(long), fuser.gaussian(short), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9)
-    np.testing.assert_allclose(fuser.chi_square(long), fuser.chi_square(short), rtol=1e-7)
-
-
-def test_chi_square_is_the_weighted_residual() -> None:
-    posterior = make_posterior(2, 3, features=10, temperature=1.0)
-    views = [make_views(posterior, 1, seed) for seed in range(4)]
-    fuser, state = fused(posterior, views, window=4)
-    mean, _ = fuser.gaussian(state)
-    logits = np.stack([v.logits[0] for v in views])
-    zeta = (logits - logits.max(axis=-1, keepdims=True)).transpose(1, 0, 2).reshape(8, 3)
-    covariances = posterior.joint_covariance(np.stack([v.features[0] for v in views]))
-    for m, covariance in enumerate(covariances):
-        residual = zeta[:, m] - mean[0, m]
-        expected = residual @ np.linalg.solve(covariance, residual)
-        assert fuser.chi_square(state)[0, m] == pytest.approx(expected, rel=1e-8)
 
 
 def test_tracks_of_different_age_update_in_one_call() -> None:

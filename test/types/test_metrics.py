@@ -96,11 +96,6 @@ def test_frames_until_the_right_class_stays(shown, frames):
     assert metrics.frames_to_settle(np.array(shown), 4) == frames
 
 
-def test_difference_in_entropy_is_negative_where_outliers_are_less_certain():
-    sure, unsure = np.array([[1.0, 0.0]]), np.array([[0.5, 0.5]])
-    assert metrics.delta_entropy(sure, unsure) == pytest.approx(-np.log(2))
-
-
 def test_bootstrap_interval_of_a_mean_matches_the_normal_approximation():
     values = np.random.default_rng(2).normal(size=400)
     low, high = metrics.bootstrap_interval(values)
