@@ -1,4 +1,8 @@
-"""Who is who in one camera: ids for boxes of a detector that gives none."""
+"""Who is who: boxes, camera_info and transforms in, ids and joined tracks out.
+
+`tracker` gives ids where a detector gives none; `association` joins tracks of several cameras by geometry.
+Imports `types`, `messages` and `detections`.
+"""
 
 from lla_fusion_ros.tracking.tracker import Tracker, TrackerSettings
 

@@ -13,8 +13,7 @@ def share_one_heap() -> bool:
     """Let all threads allocate from one heap; before the first thread starts. False where libc has no say.
 
     glibc gives every thread a heap of its own. Pixels that one thread allocates and another frees can then
-    leave holes that only the first can fill; docs/robustness.md has a run of each kind. Small blocks come
-    from each thread's cache as before.
+    leave holes that only the first can fill.
     """
     return _told((_M_ARENA_MAX, 1))
 

@@ -12,16 +12,11 @@ from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.views import Views
 from lla_fusion_ros.warnings.fit import fit_warnings
 from lla_fusion_ros.warnings.result import IDENTITY_SWITCH, Level
-from support.feature_world import CLASSES, FeatureWorld, WorldModel
+from support.feature_world import CLASSES, WorldModel
 from support.tiny_posterior import make_posterior, make_views
 
 START, TENTH = 10**12, 10**8
 COUNT, STEPS = 20, 40
-
-
-@pytest.fixture(scope="module")
-def world() -> FeatureWorld:
-    return FeatureWorld(seed=3)
 
 
 @pytest.fixture(scope="module")

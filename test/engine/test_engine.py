@@ -14,24 +14,12 @@ from lla_fusion_ros.engine.engine import FrameResult, FusionEngine, Observation
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.views import Views
-from lla_fusion_ros.warnings.fit import fit_warnings
 from lla_fusion_ros.warnings.flow import HOLD
 from lla_fusion_ros.warnings.result import CAMERA_DISAGREEMENT, IDENTITY_SWITCH, OUT_OF_DISTRIBUTION, Level
-from support.feature_world import CLASSES, FeatureWorld, WorldModel
+from support.feature_world import CLASSES, WorldModel
 
 SECOND = 1_000_000_000
 START = 1_000 * SECOND
-
-
-@pytest.fixture(scope="module")
-def world() -> FeatureWorld:
-    return FeatureWorld(seed=3)
-
-
-@pytest.fixture(scope="module")
-def model(world) -> WorldModel:
-    warnings = fit_warnings(world.posterior, world.known(150), world.strange(80))
-    return WorldModel(world, warnings, "pool")
 
 
 def frame(tracks, step: int, ids=None, camera: str = "front", seconds: float | None = None) -> Observation:

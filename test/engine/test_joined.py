@@ -9,25 +9,13 @@ from lla_fusion_ros.engine.engine import FrameResult, FusionEngine, Observation
 from lla_fusion_ros.fusion import fusers
 from lla_fusion_ros.fusion.base import SumFuser
 from lla_fusion_ros.types.settings import FusionSettings
-from lla_fusion_ros.warnings.fit import fit_warnings
 from lla_fusion_ros.warnings.result import CAMERA_DISAGREEMENT
-from support.feature_world import FeatureWorld, WorldModel
 
 SECOND = 1_000_000_000
 START = 1_000 * SECOND
 CAMERAS = ("left", "right")
 PAIR = ("left/1", "right/7")
 JOINED = dict.fromkeys(PAIR, PAIR)
-
-
-@pytest.fixture(scope="module")
-def world() -> FeatureWorld:
-    return FeatureWorld(seed=3)
-
-
-@pytest.fixture(scope="module")
-def model(world) -> WorldModel:
-    return WorldModel(world, fit_warnings(world.posterior, world.known(150), world.strange(80)), "pool")
 
 
 def look(engine: FusionEngine, tracks, step: int, names=PAIR, groups=None, row: int = 0) -> FrameResult:

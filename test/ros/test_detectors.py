@@ -6,18 +6,15 @@ The detectors are DDS participants of their own: in one participant a topic has 
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from rclpy.node import Node
-from rclpy.parameter import Parameter
 from sensor_msgs.msg import CompressedImage, Image, RegionOfInterest
 from std_msgs.msg import String
 from vision_msgs.msg import Detection2DArray
 
-from lla_fusion_ros.ros.perception import PerceptionNode
 from support.camera import BOXES, SECOND, START, TENTH, CameraOnGraph, pmf_of, scene, stamp_of
 from support.reference import reference
 
@@ -26,31 +23,8 @@ tier4 = pytest.importorskip("tier4_perception_msgs.msg", reason="built by `make 
 
 
 @pytest.fixture
-def start_node(ros_graph, model):
-    nodes = []
-
-    def start(*arguments: str, **parameters) -> PerceptionNode:
-        values = {"model": model, "cameras": ["left", "right"], "listed_mass": 1.0, **parameters}
-        overrides = [Parameter(name, value=value) for name, value in values.items()]
-        node = PerceptionNode(parameter_overrides=overrides, cli_args=list(arguments) or None)
-        nodes.append(ros_graph.add(node))
-        node.start()
-        return node
-
-    yield start
-    for node in nodes:
-        node.stop()
-
-
-@pytest.fixture
-def detector(ros_graph, ros_domain):
-    """The node of cameras and detectors."""
-    context = rclpy.Context()
-    rclpy.init(context=context, domain_id=ros_domain)
-    node = Node("detector", context=context)
-    yield node
-    node.destroy_node()
-    context.shutdown()
+def make_node(perception_node, model):
+    return partial(perception_node, model=model, cameras=["left", "right"], listed_mass=1.0)
 
 
 def stamped(message, stamp: int, frame_id: str = "left"):
@@ -103,10 +77,10 @@ def connect(graph, node, *publishers, topic="/fused_classes"):
 
 
 def test_yolo_ros_on_its_own_topics_with_images_compressed_beside_a_remapped_name(
-    ros_graph, start_node, detector, listener, bundle, capfd
+    ros_graph, make_node, detector, listener, bundle, capfd
 ):
     arguments = ["--ros-args", "-r", "left/image:=/cam/image_raw"]
-    start_node(*arguments, cameras=["left"], **{"left.detections_topic": "/yolo/tracking"})
+    make_node(*arguments, cameras=["left"], **{"left.detections_topic": "/yolo/tracking"}).start()
     images = detector.create_publisher(CompressedImage, "/cam/image_raw/compressed", 50)
     boxes = detector.create_publisher(yolo.DetectionArray, "/yolo/tracking", 50)
     fused = connect(ros_graph, listener, images, boxes)
@@ -144,8 +118,8 @@ def png(stamp: int, image: np.ndarray) -> CompressedImage:
     return stamped(CompressedImage(format="png", data=data), stamp)
 
 
-def test_lights_of_the_map_are_one_object_for_all_cameras(ros_graph, start_node, detector, listener, bundle):
-    start_node()
+def test_lights_of_the_map_are_one_object_for_all_cameras(ros_graph, make_node, detector, listener, bundle):
+    make_node().start()
     cameras = {name: CameraOnGraph(detector, name) for name in ("left", "right")}
     lights = {}
     for name, camera in cameras.items():
@@ -164,11 +138,9 @@ def test_lights_of_the_map_are_one_object_for_all_cameras(ros_graph, start_node,
         np.testing.assert_allclose(pmf_of(message.detections[0]), expected.pmf[0], atol=1e-5)
 
 
-def test_two_cameras_with_the_same_ids_never_share_evidence(
-    ros_graph, start_node, detector, listener, bundle
-):
+def test_two_cameras_with_the_same_ids_never_share_evidence(ros_graph, make_node, detector, listener, bundle):
     """Each camera's tracker counts from 1; what one sees must not change what is said of the other's."""
-    start_node(queue_depth=100)
+    make_node(queue_depth=100).start()
     cameras = [CameraOnGraph(detector, name) for name in ("left", "right")]
     fused = connect(ros_graph, listener, *(each.images for each in cameras), *(c.detections for c in cameras))
     steps, frames = 500, []
@@ -190,9 +162,9 @@ def test_two_cameras_with_the_same_ids_never_share_evidence(
 
 
 def test_boxes_without_ids_get_them_from_the_built_in_tracker(
-    ros_graph, start_node, detector, listener, bundle
+    ros_graph, make_node, detector, listener, bundle
 ):
-    start_node(**{"class_id": "name"})
+    make_node(**{"class_id": "name"}).start()
     camera = CameraOnGraph(detector, "left")
     fused = connect(ros_graph, listener, camera.images, camera.detections)
     own = ros_graph.collect(listener, Detection2DArray, "/left/fused_classes", 100)
@@ -219,9 +191,9 @@ def test_boxes_without_ids_get_them_from_the_built_in_tracker(
 
 
 def test_a_type_that_changes_is_followed_and_one_that_cannot_be_read_is_named(
-    ros_graph, start_node, detector, listener, monkeypatch
+    ros_graph, make_node, detector, listener, monkeypatch
 ):
-    start_node(cameras=["left"])
+    make_node(cameras=["left"]).start()
     camera = CameraOnGraph(detector, "left")
     fused = connect(ros_graph, listener, camera.images, camera.detections)
     diagnostics = ros_graph.collect(listener, DiagnosticArray, "/diagnostics", 100)
@@ -265,9 +237,9 @@ def test_a_type_that_changes_is_followed_and_one_that_cannot_be_read_is_named(
 
 
 def test_boxes_in_the_pixels_of_the_detectors_input_are_mapped_to_the_image(
-    ros_graph, start_node, detector, listener, bundle
+    ros_graph, make_node, detector, listener, bundle
 ):
-    start_node(cameras=["left"], **{"left.box_frame": "stretch", "left.box_size": [40, 120]})
+    make_node(cameras=["left"], **{"left.box_frame": "stretch", "left.box_size": [40, 120]}).start()
     camera = CameraOnGraph(detector, "left")
     fused = connect(ros_graph, listener, camera.images, camera.detections)
     camera.send(START, scene(0), ("1", "2"), BOXES * [0.5, 2, 0.5, 2])  # the image is 80 x 60
@@ -279,9 +251,9 @@ def test_boxes_in_the_pixels_of_the_detectors_input_are_mapped_to_the_image(
 
 
 def test_a_class_in_the_place_of_the_id_is_an_error_and_the_built_in_tracker_takes_over(
-    ros_graph, start_node, detector, listener
+    ros_graph, make_node, detector, listener
 ):
-    start_node(cameras=["left"], queue_depth=100)
+    make_node(cameras=["left"], queue_depth=100).start()
     camera = CameraOnGraph(detector, "left")
     detector.destroy_publisher(camera.detections)
     boxes = detector.create_publisher(yolo.DetectionArray, "left/detections", 50)
@@ -301,8 +273,8 @@ def test_a_class_in_the_place_of_the_id_is_an_error_and_the_built_in_tracker_tak
     ros_graph.spin_until(lambda: diagnostics and says_error(), what="the trap in the diagnostics")
 
 
-def test_objects_that_come_cut_out_are_fused_without_boxes(ros_graph, start_node, detector, listener, capfd):
-    start_node(cameras=["left"])
+def test_objects_that_come_cut_out_are_fused_without_boxes(ros_graph, make_node, detector, listener, capfd):
+    make_node(cameras=["left"]).start()
     crops = detector.create_publisher(Image, "left/crops", 50)
     fused = connect(ros_graph, listener, crops)
     for step in range(3):
@@ -316,11 +288,9 @@ def test_objects_that_come_cut_out_are_fused_without_boxes(ros_graph, start_node
     assert "camera left, first frame: crops of /left/crops, ids from the messages" in capfd.readouterr().err
 
 
-def test_one_topic_of_detections_serves_several_cameras_by_frame_id(
-    ros_graph, start_node, detector, listener
-):
+def test_one_topic_of_detections_serves_several_cameras_by_frame_id(ros_graph, make_node, detector, listener):
     shared = {f"{name}.detections_topic": "/all/detections" for name in ("left", "right")}
-    start_node(**shared)
+    make_node(**shared).start()
     images = {name: detector.create_publisher(Image, f"{name}/image", 50) for name in ("left", "right")}
     boxes = detector.create_publisher(yolo.DetectionArray, "/all/detections", 50)
     fused = connect(ros_graph, listener, *images.values())
@@ -339,8 +309,8 @@ def test_one_topic_of_detections_serves_several_cameras_by_frame_id(
     ] * 2
 
 
-def test_boxes_that_find_no_image_are_told_of_in_the_log(ros_graph, start_node, detector, listener, capfd):
-    start_node(cameras=["left"])
+def test_boxes_that_find_no_image_are_told_of_in_the_log(ros_graph, make_node, detector, listener, capfd):
+    make_node(cameras=["left"]).start()
     camera = CameraOnGraph(detector, "left")
     connect(ros_graph, listener, camera.images, camera.detections)
     told: list[str] = []

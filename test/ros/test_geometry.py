@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import cv2
 import numpy as np
 import pytest
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
-from rclpy.node import Node
-from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import CameraInfo, CompressedImage
 from vision_msgs.msg import Detection2DArray, Detection3DArray
@@ -18,7 +17,6 @@ from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.detections import write_detections
 from lla_fusion_ros.messages.geometry import write_camera_info, write_transforms
 from lla_fusion_ros.messages.images import write_compressed_image
-from lla_fusion_ros.ros.perception import PerceptionNode
 from lla_fusion_ros.signworld import Drive, DriveSettings
 from lla_fusion_ros.signworld.geometry import optical_frame, rig_of
 from lla_fusion_ros.types.errors import LlaFusionError
@@ -32,16 +30,6 @@ DRIVE = Drive(DriveSettings(seed=3, duration=2.5))
 @pytest.fixture(scope="module")
 def frames():
     return list(drive_frames(DRIVE))
-
-
-@pytest.fixture
-def vehicle(ros_graph, ros_domain):
-    context = rclpy.Context()
-    rclpy.init(context=context, domain_id=ros_domain)
-    node = Node("vehicle", context=context)
-    yield node
-    node.destroy_node()
-    context.shutdown()
 
 
 def play(ros_graph, vehicle, listener, frames, say_transforms: bool = True, things=()) -> tuple[list, list]:
@@ -81,19 +69,8 @@ def play(ros_graph, vehicle, listener, frames, say_transforms: bool = True, thin
 
 
 @pytest.fixture
-def start(ros_graph, model):
-    nodes = []
-
-    def run(**parameters) -> PerceptionNode:
-        values = {"model": model, "cameras": list(DRIVE.camera_names), "queue_depth": 200, **parameters}
-        node = PerceptionNode(parameter_overrides=[Parameter(key, value=v) for key, v in values.items()])
-        nodes.append(ros_graph.add(node))
-        node.start()
-        return node
-
-    yield run
-    for node in nodes:
-        node.stop()
+def make_node(perception_node, model):
+    return partial(perception_node, model=model, cameras=list(DRIVE.camera_names), queue_depth=200)
 
 
 def objects(fused, frames) -> set[tuple[str, str]]:
@@ -114,9 +91,12 @@ def value(told, camera: str, key: str) -> str:
     return ""
 
 
-def test_objects_of_two_cameras_are_one_where_geometry_says_so(ros_graph, start, vehicle, listener, frames):
-    node = start()
-    fused, told = play(ros_graph, vehicle, listener, frames)
+def test_objects_of_two_cameras_are_one_where_geometry_says_so(
+    ros_graph, make_node, detector, listener, frames
+):
+    node = make_node()
+    node.start()
+    fused, told = play(ros_graph, detector, listener, frames)
     found = objects(fused, frames)
     shared = {name for camera, name in found if camera == "left"} & {n for c, n in found if c == "right"}
     assert len(shared) >= 2, found
@@ -124,9 +104,11 @@ def test_objects_of_two_cameras_are_one_where_geometry_says_so(ros_graph, start,
     ros_graph.spin_until(lambda: value(told, "right", "geometry").startswith("joined"))
 
 
-def test_the_log_does_not_count_what_diagnostics_count(ros_graph, start, vehicle, listener, frames, capfd):
-    start(idle_timeout=0.2)
-    _, told = play(ros_graph, vehicle, listener, frames)
+def test_the_log_does_not_count_what_diagnostics_count(
+    ros_graph, make_node, detector, listener, frames, capfd
+):
+    make_node(idle_timeout=0.2).start()
+    _, told = play(ros_graph, detector, listener, frames)
     ended = "joined with other cameras: 0 of 0"
     ros_graph.spin_until(lambda: value(told, "left", "geometry").partition(ended)[0] != "")
     log = capfd.readouterr().err
@@ -135,19 +117,21 @@ def test_the_log_does_not_count_what_diagnostics_count(ros_graph, start, vehicle
 
 
 def test_without_transforms_cameras_stay_apart_and_the_reason_is_told(
-    ros_graph, start, vehicle, listener, frames
+    ros_graph, make_node, detector, listener, frames
 ):
-    node = start()
-    fused, told = play(ros_graph, vehicle, listener, frames[:30], say_transforms=False)
+    node = make_node()
+    node.start()
+    fused, told = play(ros_graph, detector, listener, frames[:30], say_transforms=False)
     assert all(name.startswith(camera) for camera, name in objects(fused, frames))
     assert node.perception.joining.association.joins == 0
     ros_graph.spin_until(lambda: "no transform leads" in value(told, "right", "geometry"))
 
 
-def test_objects_in_space_name_the_boxes_of_all_cameras(ros_graph, start, vehicle, listener, frames):
+def test_objects_in_space_name_the_boxes_of_all_cameras(ros_graph, make_node, detector, listener, frames):
     (thing, *_) = [each for each in DRIVE.objects if all(each.id in frame.ids for frame in frames[20:30])]
-    node = start(objects_topic="lidar/objects")
-    fused, told = play(ros_graph, vehicle, listener, frames[:30], things=[thing])
+    node = make_node(objects_topic="lidar/objects")
+    node.start()
+    fused, told = play(ros_graph, detector, listener, frames[:30], things=[thing])
     found = objects(fused, frames)
     assert {("left", f"object {thing.id}"), ("right", f"object {thing.id}")} <= found
     assert any(name.startswith("left/") for _, name in found)  # boxes that no object overlaps
@@ -156,6 +140,6 @@ def test_objects_in_space_name_the_boxes_of_all_cameras(ros_graph, start, vehicl
 
 
 @pytest.mark.parametrize("topic", ["two words", "/"])
-def test_a_topic_of_objects_that_cannot_be_is_refused(ros_graph, start, topic):
+def test_a_topic_of_objects_that_cannot_be_is_refused(ros_graph, make_node, topic):
     with pytest.raises(LlaFusionError, match="objects_topic"):
-        start(objects_topic=topic)
+        make_node(objects_topic=topic).start()

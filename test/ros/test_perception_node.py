@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,7 +12,6 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from rcl_interfaces.srv import DescribeParameters
-from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import Image
 from std_srvs.srv import Trigger
@@ -20,7 +20,6 @@ from vision_msgs.msg import Detection2DArray, LabelInfo
 from lla_fusion_ros.bundle import save_bundle
 from lla_fusion_ros.messages.detections import parse_detections
 from lla_fusion_ros.reliance.statements import Reliance
-from lla_fusion_ros.ros.perception import PerceptionNode
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError, LlaFusionError
 from support.camera import BOXES, SECOND, START, TENTH, CameraOnGraph, counted, pmf_of, scene, stamp_of
@@ -31,20 +30,10 @@ IDS = ("a", "b")
 
 
 @pytest.fixture
-def make_node(ros_graph, model):
-    nodes = []
-
-    def make(**parameters) -> PerceptionNode:
-        values = {"model": model, "cameras": ["left", "right"], "identity": "global", "listed_mass": 1.0}
-        values |= parameters
-        overrides = [Parameter(name, value=value) for name, value in values.items()]
-        node = ros_graph.add(PerceptionNode(parameter_overrides=overrides))
-        nodes.append(node)
-        return node
-
-    yield make
-    for node in nodes:
-        node.stop()
+def make_node(perception_node, model):
+    return partial(
+        perception_node, model=model, cameras=["left", "right"], identity="global", listed_mass=1.0
+    )
 
 
 def connect(graph, listener, camera, topic="/fused_classes"):
@@ -487,10 +476,8 @@ def test_classes_that_carry_the_probability_are_listed_and_the_rest_is_declared(
             assert sum(scores[:-1]) >= mass > sum(scores[:-2])
 
 
-def test_the_name_that_identity_had_is_still_understood(make_node, ros_graph, model):
-    given = {"model": model, "cameras": ["left"], "track_id_scope": "camera"}
-    overrides = [Parameter(name, value=value) for name, value in given.items()]
-    node = ros_graph.add(PerceptionNode(parameter_overrides=overrides))
+def test_the_name_that_identity_had_is_still_understood(make_node, perception_node, model):
+    node = perception_node(model=model, cameras=["left"], track_id_scope="camera")
     assert node.parameters.of(StreamSettings).identity == "camera"
     both = make_node(identity="auto", track_id_scope="camera")
     assert both.parameters.of(StreamSettings).identity == "auto"  # today's name counts more

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import rclpy
-from rclpy.node import Node
-from rclpy.parameter import Parameter
 from vision_msgs.msg import Detection2D, Detection2DArray, LabelInfo, ObjectHypothesisWithPose
 
 from lla_fusion_ros.lab.makebag.write import drive_frames, flickering
-from lla_fusion_ros.ros.perception import PerceptionNode
 from lla_fusion_ros.signworld import CLASS_NAMES
 from support.camera import SECOND
 from support.drive import SWITCHED, short_drive
@@ -45,47 +41,37 @@ def flips(said: dict[str, list[str]]) -> int:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_fused_scores_flip_a_fifth_as_often_and_are_truer_than_the_last_frame(
-    ros_graph, ros_domain, listener, kind, capfd
+    ros_graph, perception_node, detector, listener, kind, capfd
 ):
-    overrides = [Parameter("model", value="scores"), Parameter("cameras", value=["left"])]
-    node = ros_graph.add(PerceptionNode(parameter_overrides=overrides))
-    node.start()
-    context = rclpy.Context()
-    rclpy.init(context=context, domain_id=ros_domain)
-    detector = Node("detector", context=context)
+    perception_node(model="scores", cameras=["left"]).start()
     array, detection_of = KINDS[kind]
-    try:
-        publisher = detector.create_publisher(array, "left/detections", 50)
-        fused = ros_graph.collect(listener, Detection2DArray, "/left/fused_classes", 100)
-        labels = ros_graph.collect(listener, LabelInfo, "/fused_classes/label_info", LATCHED)
-        ros_graph.wait_for_subscribers(publisher)
-        ros_graph.wait_for_publishers(listener, "/left/fused_classes")
-        alone: dict[str, list[str]] = {}
-        together: dict[str, list[str]] = {}
-        nll = np.zeros(2)
-        scenes = [scene for scene in drive_frames(short_drive()) if scene.camera == "left"]
-        for count, frame in enumerate(flickering(scenes, CLASS_NAMES, 0.35), 1):
-            message = array()
-            message.header.stamp.sec, message.header.stamp.nanosec = divmod(frame.stamp, SECOND)
-            best = frame.said.argmax(axis=1)
-            for row, name in enumerate(frame.ids):
-                said, score = CLASS_NAMES[best[row]], float(frame.said[row, best[row]])
-                message.detections.append(detection_of(name, frame.boxes[row].tolist(), said, score))
-                alone.setdefault(name, []).append(said)
-            publisher.publish(message)
-            ros_graph.spin_until(lambda count=count: len(fused) == count, what="the fused frame")
-            assert [each.id for each in fused[-1].detections] == list(frame.ids)
-            for row, detection in enumerate(fused[-1].detections):
-                pmf = {each.hypothesis.class_id: each.hypothesis.score for each in detection.results}
-                together.setdefault(detection.id, []).append(max(pmf, key=pmf.get))
-                true = frame.classes[row]
-                if true is not None and detection.id not in SWITCHED:
-                    own = frame.said[row, CLASS_NAMES.index(true)]
-                    nll -= np.log([max(own, 1e-6), max(pmf.get(true, 0.0), 1e-6)])
-    finally:
-        node.stop()
-        detector.destroy_node()
-        context.shutdown()
+    publisher = detector.create_publisher(array, "left/detections", 50)
+    fused = ros_graph.collect(listener, Detection2DArray, "/left/fused_classes", 100)
+    labels = ros_graph.collect(listener, LabelInfo, "/fused_classes/label_info", LATCHED)
+    ros_graph.wait_for_subscribers(publisher)
+    ros_graph.wait_for_publishers(listener, "/left/fused_classes")
+    alone: dict[str, list[str]] = {}
+    together: dict[str, list[str]] = {}
+    nll = np.zeros(2)
+    scenes = [scene for scene in drive_frames(short_drive()) if scene.camera == "left"]
+    for count, frame in enumerate(flickering(scenes, CLASS_NAMES, 0.35), 1):
+        message = array()
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(frame.stamp, SECOND)
+        best = frame.said.argmax(axis=1)
+        for row, name in enumerate(frame.ids):
+            said, score = CLASS_NAMES[best[row]], float(frame.said[row, best[row]])
+            message.detections.append(detection_of(name, frame.boxes[row].tolist(), said, score))
+            alone.setdefault(name, []).append(said)
+        publisher.publish(message)
+        ros_graph.spin_until(lambda count=count: len(fused) == count, what="the fused frame")
+        assert [each.id for each in fused[-1].detections] == list(frame.ids)
+        for row, detection in enumerate(fused[-1].detections):
+            pmf = {each.hypothesis.class_id: each.hypothesis.score for each in detection.results}
+            together.setdefault(detection.id, []).append(max(pmf, key=pmf.get))
+            true = frame.classes[row]
+            if true is not None and detection.id not in SWITCHED:
+                own = frame.said[row, CLASS_NAMES.index(true)]
+                nll -= np.log([max(own, 1e-6), max(pmf.get(true, 0.0), 1e-6)])
     assert flips(alone) > 50 and flips(alone) >= 5 * flips(together), (flips(alone), flips(together))
     assert nll[1] < nll[0] / 2
     names = {each.class_name for each in labels[-1].class_map}

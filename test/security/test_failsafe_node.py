@@ -7,32 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from rclpy.parameter import Parameter
 from vision_msgs.msg import Detection2DArray
 
 from lla_fusion_ros.bundle import save_bundle
 from lla_fusion_ros.bundle.container import read_container, write_container
-from lla_fusion_ros.ros.perception import PerceptionNode
 from lla_fusion_ros.types.errors import LlaFusionError
 from support.camera import SECOND, START, CameraOnGraph, counted, stamp_of
 from support.tiny_bundle import tiny_bundle
 
 BOX = np.array([[20.0, 20, 16, 16]])
-
-
-@pytest.fixture
-def make_node(ros_graph):
-    nodes = []
-
-    def make(model) -> PerceptionNode:
-        values = {"model": str(model), "cameras": ["left"]}
-        overrides = [Parameter(name, value=value) for name, value in values.items()]
-        nodes.append(ros_graph.add(PerceptionNode(parameter_overrides=overrides)))
-        return nodes[-1]
-
-    yield make
-    for node in nodes:
-        node.stop()
 
 
 def truncated(path) -> None:
@@ -62,12 +45,12 @@ def unknown_fuser(path) -> None:
 
 @pytest.mark.parametrize("damage", [truncated, foreign, forged, another_network, unknown_fuser])
 def test_with_a_wrong_model_file_the_node_refuses_and_publishes_nothing(
-    ros_graph, make_node, tmp_path, damage
+    ros_graph, perception_node, tmp_path, damage
 ) -> None:
     path = tmp_path / "model.safetensors"
     save_bundle(tiny_bundle(), path)
     damage(path)
-    node = make_node(path)
+    node = perception_node(model=str(path), cameras=["left"])
     with pytest.raises(LlaFusionError, match=r"model\.safetensors") as refused:
         node.start()
     assert "\n" not in str(refused.value)
@@ -77,12 +60,12 @@ def test_with_a_wrong_model_file_the_node_refuses_and_publishes_nothing(
 
 
 def test_a_camera_that_goes_dark_is_no_evidence_and_shows_in_diagnostics(
-    ros_graph, make_node, tmp_path
+    ros_graph, perception_node, tmp_path
 ) -> None:
     bundle = tiny_bundle()
     path = tmp_path / "model.safetensors"
     save_bundle(replace(bundle), path)
-    node = make_node(path)
+    node = perception_node(model=str(path), cameras=["left"])
     node.start()
     listener = ros_graph.node("listener")
     camera = CameraOnGraph(listener, "left")

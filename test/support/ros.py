@@ -30,6 +30,12 @@ Mind the two halves of discovery: `wait_for_subscribers` says that this process 
 the other side's answer would already find its way back. Where an answer is expected on a volatile
 topic, use `publish_until`, or a service.
 
+perception_node
+    make(*arguments, **parameters) -> PerceptionNode, on the graph, stopped at the end of the test.
+
+detector
+    The node of cameras and detectors, a DDS participant of its own: in one participant a topic has one type.
+
 Use the fixtures by name in any test below `test/`; import `wait_for` from `support.waiting`.
 """
 
@@ -222,6 +228,33 @@ def ros_graph(ros_domain: int, _ros_processes: list[RosProcess]) -> Iterator[Ros
     yield graph
     graph.close()
     rclpy.try_shutdown()
+
+
+@pytest.fixture
+def perception_node(ros_graph: RosGraph) -> Iterator[Callable[..., Any]]:
+    from lla_fusion_ros.ros.perception import PerceptionNode
+
+    nodes = []
+
+    def make(*arguments: str, **parameters: Any) -> PerceptionNode:
+        overrides = [Parameter(name, value=value) for name, value in parameters.items()]
+        node = PerceptionNode(parameter_overrides=overrides, cli_args=list(arguments) or None)
+        nodes.append(ros_graph.add(node))
+        return node
+
+    yield make
+    for node in nodes:
+        node.stop()
+
+
+@pytest.fixture
+def detector(ros_graph: RosGraph, ros_domain: int) -> Iterator[Node]:
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=ros_domain)
+    node = Node("detector", context=context)
+    yield node
+    node.destroy_node()
+    context.shutdown()
 
 
 def ros_arguments(params: Mapping[str, Any], remap: Mapping[str, str]) -> list[str]:
