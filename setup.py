@@ -39,7 +39,7 @@ setup(
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),
         (f"share/{NAME}/launch", sorted(glob("launch/*.launch.py"))),
-        (f"share/{NAME}/config", sorted([*glob("config/*.xml"), *glob("config/*.yaml")])),
+        (f"share/{NAME}/config", sorted(path for path in glob("config/*") if Path(path).is_file())),
         (f"share/{NAME}/config/sros2", sorted(glob("config/sros2/*.xml"))),
         (f"share/{NAME}/models", sorted(glob("models/*.safetensors"))),
     ],
