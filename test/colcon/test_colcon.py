@@ -52,7 +52,7 @@ def test_executables_are_where_ros2_run_looks(workspace):
 
 
 @pytest.mark.parametrize(
-    ("folder", "pattern"), [("launch", "*.launch.py"), ("config", "*.[xy]*ml"), ("models", "*.safetensors")]
+    ("folder", "pattern"), [("launch", "*.launch.py"), ("config", "*.*"), ("models", "*.safetensors")]
 )
 def test_shared_files_are_installed_unchanged(workspace, folder, pattern):
     installed = workspace / "install/lla_fusion_ros/share/lla_fusion_ros" / folder
