@@ -1,9 +1,10 @@
 """One model file <-> networks, posterior, fusers and warning models.
 
 Tensors in the file: `network.<c>.<parameter>` for every member (of networks that are ONNX graphs only the
-head), `graph.<number>.<precision>` the bytes of a graph of one trunk or several, `basis.<trunk>` (see
-`networks/heads.py`), `posterior.factors` (packed lower triangles, [networks, classes, D (D + 1) / 2]),
-`posterior.cross` where present, `warnings.<name>`.
+head; what a trunk has in common with that of network 0 stands there only), `graph.<number>.<precision>` the
+bytes of a graph of one trunk or several, `basis.<trunk>` (see `networks/heads.py`), `posterior.factors`
+(packed lower triangles, [networks, classes, D (D + 1) / 2]), `posterior.cross` where present,
+`warnings.<name>`.
 """
 
 from __future__ import annotations
@@ -105,13 +106,12 @@ class Bundle:
 
         self._check_architecture()
         result = []
+        common = {name: array for name, array in self._stored(0).items() if name.startswith("trunk.")}
         for index in range(self.networks):
             network = build_network(self.meta.architecture, self.classes)
-            prefix = f"{_NETWORK}{index}."
             state = {
-                name[len(prefix) :]: torch.from_numpy(array.astype(_module_dtype(array)))
-                for name, array in self.tensors.items()
-                if name.startswith(prefix)
+                name: torch.from_numpy(array.astype(_module_dtype(array)))
+                for name, array in {**common, **self._stored(index)}.items()
             }
             try:
                 network.load_state_dict(state)
@@ -121,6 +121,10 @@ class Bundle:
                 ) from None
             result.append(network.eval())
         return result
+
+    def _stored(self, network: int) -> dict[str, np.ndarray]:
+        prefix = f"{_NETWORK}{network}."
+        return {name[len(prefix) :]: a for name, a in self.tensors.items() if name.startswith(prefix)}
 
     def _check_architecture(self) -> None:
         """Refuse an architecture that the stored weights are not of, before room is made for its own."""
@@ -322,9 +326,10 @@ def network_tensors(members: Sequence[SplitNetwork], half: bool = False) -> dict
     for index, member in enumerate(members):
         for name, value in member.state_dict().items():
             array = value.detach().cpu().numpy().copy()
-            tensors[f"{_NETWORK}{index}.{name}"] = (
-                array.astype(np.float16) if half and array.ndim > 1 else array
-            )
+            array = array.astype(np.float16) if half and array.ndim > 1 else array
+            common = tensors.get(f"{_NETWORK}0.{name}") if name.startswith("trunk.") else None
+            if common is None or not np.array_equal(array, common):
+                tensors[f"{_NETWORK}{index}.{name}"] = array
     return tensors
 
 

@@ -75,6 +75,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     network.add_argument("--members", type=int, help="number of networks (5; with --quick 2)")
     network.add_argument("--start", metavar="BUNDLE", help="begin from the networks of this bundle")
+    network.add_argument(
+        "--shared",
+        type=int,
+        default=0,
+        metavar="N",
+        help="all networks share their first N convolutions, and cost little more than one (%(default)s)",
+    )
     how = parser.add_argument_group("training")
     how.add_argument(
         "--quick",
@@ -112,6 +119,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const="",
         help="networks learn what is no object: drawn scenery, and natural images without objects of these "
         "classes below DIR, where it is named; warnings are fitted against them, too",
+    )
+    how.add_argument(
+        "--teacher",
+        metavar="BUNDLE",
+        help="learn the answers of these networks, too: each network those of one of them",
     )
     how.add_argument("--seed", type=int, default=0, help="(%(default)s)")
     run = parser.add_argument_group("run")
@@ -173,7 +185,8 @@ def run(args: argparse.Namespace) -> int:
         torch.set_num_threads(max(args.threads, 1))
     device = choose_device(args.device)
     start = None if args.start is None else load_bundle(find_model(args.start))
-    recipe = _recipe(args, start)
+    teacher = None if args.teacher is None else load_bundle(find_model(args.teacher))
+    recipe = _recipe(args, start, teacher)
     try:
         with TrainingProgress() as progress:
             progress.stage(f"loading {args.dataset}")
@@ -234,7 +247,7 @@ def _tell(progress: TrainingProgress, recipe: Recipe, tracks: TrackSet) -> None:
     progress.expect(work, round(crops * settings.members * settings.epochs * settings.share))
 
 
-def _recipe(args: argparse.Namespace, start: Any) -> Any:
+def _recipe(args: argparse.Namespace, start: Any, teacher: Any) -> Any:
     from lla_fusion_ros.lab.calibration.assemble import CalibrationOptions
     from lla_fusion_ros.lab.calibration.fusers import CANDIDATES
     from lla_fusion_ros.lab.training.recipe import Recipe
@@ -249,8 +262,9 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
     if start is not None:  # what the networks were made for must stay as it is
         architecture, margin = start.meta.architecture, start.meta.crop_margin
         normalisation, members = start.normalisation(), start.networks
+        shared = start.meta.training.get("shared", 0)
     else:
-        architecture, margin = _architecture(args), args.margin
+        architecture, margin, shared = _architecture(args), args.margin, args.shared
         normalisation = Normalisation(gray=architecture.get("image_channels") == 1)
     settings = TrainSettings(
         architecture=architecture,
@@ -258,6 +272,7 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
         members=members,
         epochs=epochs,
         prior_precision=args.prior,
+        shared=shared,
         **{name: getattr(args, name) for name in AS_NAMED},
         normalisation=normalisation,
     )
@@ -280,6 +295,7 @@ def _recipe(args: argparse.Namespace, start: Any) -> Any:
         own_test=args.own_test,
         all_tracks=args.all_tracks,
         start=start,
+        teacher=teacher,
         quick=args.quick,
         plugins=tuple(words(args.plugins)),
         half=args.half_weights,

@@ -18,6 +18,7 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
+from lla_fusion_ros.networks.network import equal_layers
 from lla_fusion_ros.types.errors import InputError
 
 REACH = 10.0  # deviations: what a stranger excites is kept, too
@@ -36,7 +37,8 @@ class EightBitConvolutions(nn.Module):
     """The convolutions of several networks, up to where their trunks become flat.
 
     forward(images [crops, channels, S, S]) -> [crops, networks * channels, h, w], each channel divided by its
-    entry in `ranges`, which has a list for each network.
+    entry in `ranges`, which has a list for each network. Leading blocks that are the same in all networks run
+    once; `shared`: they all are, and one network's channels stand for all.
     """
 
     def __init__(self, trunks: Sequence[nn.Module]) -> None:
@@ -46,9 +48,13 @@ class EightBitConvolutions(nn.Module):
         listed = [_blocks(trunk) for trunk in trunks]
         self.ranges = [torch.ones(blocks[0].convolution.in_channels) for blocks in listed]
         self._steps: list[_Step] = []
+        self.shared = True
         for blocks in zip(*listed, strict=True):
+            read_by_all, self.shared = self.shared, self.shared and _equal(blocks)
             after = [block.range() for block in blocks]
-            self._steps.append(_Step(blocks, self.ranges, after, first=not self._steps))
+            own = blocks[:1] if self.shared else blocks
+            groups = 1 if read_by_all else len(own)
+            self._steps.append(_Step(own, self.ranges, after, groups, first=not self._steps))
             self.ranges = after
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
@@ -71,7 +77,7 @@ def _available() -> bool:
     levels = torch.round(image / INPUT_SCALE)
     exact = functional.relu(block.convolution(levels * INPUT_SCALE)) / block.range()[:, None, None]
     try:
-        found = _Step([block], [torch.ones(3)], [block.range()], first=True)(
+        found = _Step([block], [torch.ones(3)], [block.range()], groups=1, first=True)(
             (levels + INPUT_ZERO).to(torch.uint8).to(memory_format=torch.channels_last)
         )
     except (AttributeError, RuntimeError, TypeError):
@@ -101,18 +107,26 @@ class _Block:
 
 
 class _Step:
-    """The same block of all networks as one grouped convolution; the first one reads one image for all."""
+    """The same block of all networks as one convolution: grouped, or of one group where all read the same.
+
+    `before` and `after` have the ranges of every network, which `blocks` may be too few for: one for all.
+    """
 
     def __init__(
-        self, blocks: Sequence[_Block], before: list[torch.Tensor], after: list[torch.Tensor], first: bool
+        self,
+        blocks: Sequence[_Block],
+        before: list[torch.Tensor],
+        after: list[torch.Tensor],
+        groups: int,
+        first: bool,
     ) -> None:
-        folded = [block.folded(b, a) for block, b, a in zip(blocks, before, after, strict=True)]
+        folded = [block.folded(b, a) for block, b, a in zip(blocks, before, after, strict=False)]
         weight, self._bias = (torch.cat(parts) for parts in zip(*folded, strict=True))
         self._scale = weight.abs().amax(dim=(1, 2, 3)).clamp_min(1e-8) / WEIGHT_LEVELS
         self._zero = torch.zeros(len(weight), dtype=torch.int32)
         like = blocks[0].convolution
         self._input = (INPUT_SCALE, INPUT_ZERO) if first else (OUTPUT_SCALE, 0)
-        self._geometry = [*map(list, (like.stride, like.padding, like.dilation)), 1 if first else len(blocks)]
+        self._geometry = [*map(list, (like.stride, like.padding, like.dilation)), groups]
         self._levels = (weight / self._scale[:, None, None, None]).round().to(torch.int8)
         self._packed: dict[torch.Size, torch.Tensor] = {}
         self._pooled = blocks[0].pooled
@@ -134,6 +148,10 @@ class _Step:
             levels, *self._input, *weights, *self._geometry, OUTPUT_SCALE, 0, torch.uint8, "relu", [], ""
         )
         return _pooled(levels) if self._pooled else levels
+
+
+def _equal(blocks: Sequence[_Block]) -> bool:
+    return equal_layers([nn.Sequential(block.convolution, block.norm) for block in blocks])
 
 
 def _pooled(levels: torch.Tensor) -> torch.Tensor:

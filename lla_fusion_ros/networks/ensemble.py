@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 from lla_fusion_ros.networks.eight_bits import EightBitConvolutions, NotInEightBitsError
-from lla_fusion_ros.networks.network import SplitNetwork, folded
+from lla_fusion_ros.networks.network import SplitNetwork, equal_layers, folded
 from lla_fusion_ros.types.errors import InputError
 
 _ELEMENTWISE = (nn.ReLU, nn.Identity)
@@ -122,6 +122,8 @@ class _SplitNetworks(nn.Module):
 class _GroupedTrunk(nn.Module):
     """The trunks layer by layer: convolutions grouped by network, linear layers as batched products.
 
+    Leading layers that are the same in all networks run once.
+
     Args:
         shared: the first layer of all networks reads the same values.
     """
@@ -130,7 +132,9 @@ class _GroupedTrunk(nn.Module):
         super().__init__()
         layers: list[nn.Module] = []
         for same in zip(*trunks, strict=True):
-            if isinstance(same[0], nn.Conv2d):
+            if isinstance(same[0], nn.Conv2d) and shared and equal_layers(same):
+                layers.append(same[0])
+            elif isinstance(same[0], nn.Conv2d):
                 layers.append(_grouped_convolution(same, shared))
                 shared = False
             elif isinstance(same[0], nn.Flatten):
@@ -165,7 +169,7 @@ class _EightBitTrunk(nn.Module):
             if not isinstance(linear, nn.Linear) or not _can_group(end):
                 raise NotInEightBitsError("precision int8 needs linear layers after the convolutions")
             linear.weight.data *= ranges.repeat_interleave(linear.in_features // len(ranges))
-        self.end = _GroupedTrunk(ends, shared=False)
+        self.end = _GroupedTrunk(ends, self.convolutions.shared)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         return self.end(self.convolutions(images))
@@ -199,7 +203,7 @@ def _can_group(trunk: nn.Module) -> bool:
 
 
 def _grouped_convolution(layers: Sequence[nn.Conv2d], shared: bool) -> nn.Conv2d:
-    """One convolution for all networks; the first one reads the same image for all of them."""
+    """One convolution for all networks; `shared`: it reads the same values for all of them."""
     first, count = layers[0], len(layers)
     groups = 1 if shared else count
     grouped = nn.Conv2d(

@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from lla_fusion_ros.networks import Ensemble, SplitNetwork, build_network
 from lla_fusion_ros.networks import eight_bits as module
-from lla_fusion_ros.networks.network import folded
+from lla_fusion_ros.networks.network import folded, share_layers
 from lla_fusion_ros.types.errors import InputError
 
 ROAD = {"name": "road", "size": 24, "channels": [8, 16, 16, 24], "width": 10}
@@ -93,6 +93,20 @@ def test_members_and_a_part_of_them_agree(road):
     every, _ = Ensemble(road, eight_bits=True)(images)
     some, _ = Ensemble(road[1:], eight_bits=True)(images)
     torch.testing.assert_close(every[:, 1:], some, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("shared", range(5))
+def test_blocks_that_members_share_run_once_and_change_nothing(shared, monkeypatch):
+    torch.manual_seed(3)
+    members = _trained(ROAD)
+    share_layers(members, shared)
+    images = torch.randn(5, 3, 24, 24)
+    once = Ensemble(members, eight_bits=True)
+    channels = [len(step._scale) for step in once.trunk.convolutions._steps]
+    assert channels == [n if at < shared else 3 * n for at, n in enumerate(ROAD["channels"])]
+    monkeypatch.setattr(module, "_equal", lambda blocks: False)
+    for first, second in zip(once(images), Ensemble(members, eight_bits=True)(images), strict=True):
+        torch.testing.assert_close(first, second, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,10 @@
 import pytest
 import torch
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from lla_fusion_ros.networks import Ensemble, Normalisation, SplitNetwork, build_network
-from lla_fusion_ros.networks.network import folded
+from lla_fusion_ros.networks.network import folded, share_layers
 from lla_fusion_ros.types.errors import InputError
 
 ARCHITECTURES = (
@@ -47,6 +48,48 @@ def test_grouped_and_looped_members_agree():
     images = torch.randn(4, 3, 24, 24)
     for first, second in zip(Ensemble(members, True)(images), Ensemble(members, False)(images), strict=True):
         torch.testing.assert_close(first, second, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("shared", range(5))
+def test_layers_that_members_share_run_once_and_change_nothing(shared):
+    torch.manual_seed(2)
+    members = _trained(ARCHITECTURES[0])
+    share_layers(members, shared)
+    images = torch.randn(4, 3, 24, 24)
+    ensemble = Ensemble(members)
+    with torch.no_grad():
+        expected = torch.stack([member(images) for member in members], 1)
+    torch.testing.assert_close(ensemble(images)[0], expected, atol=1e-5, rtol=1e-4)
+    alone = [
+        _work(layer, side) for layer, side in zip(_convolutions(members[0]), (12, 12, 6, 3), strict=True)
+    ]
+    wanted = sum(work if number < shared else 3 * work for number, work in enumerate(alone))
+    assert _counted(ensemble, images[:1], torch.ops.aten.convolution) == wanted
+
+
+def test_five_networks_that_share_three_convolutions_cost_half_as_much_again_as_one():
+    members = [
+        build_network({"name": "road", "size": 40, "channels": [32, 64, 128, 80]}, 43) for _ in range(5)
+    ]
+    share_layers(members, 3)
+    plain = build_network({"name": "road", "size": 40, "channels": [32, 64, 128, 128]}, 43)
+    image = torch.zeros(1, 3, 40, 40)
+    assert _counted(Ensemble(members), image) < 1.5 * _counted(Ensemble([plain]), image)
+
+
+def _convolutions(member):
+    return [layer for layer in member.trunk if isinstance(layer, nn.Conv2d)]
+
+
+def _work(layer, side):
+    """Multiply-adds for an output of this side, doubled as torch counts them."""
+    return 2 * layer.weight.numel() * side * side
+
+
+def _counted(ensemble, images, operator=None):
+    with FlopCounterMode(display=False) as counter:
+        ensemble(images)
+    return counter.get_flop_counts()["Global"][operator] if operator else counter.get_total_flops()
 
 
 def test_a_trunk_of_unknown_layers_runs_as_a_loop_and_cannot_be_forced_into_groups():

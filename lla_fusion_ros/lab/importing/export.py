@@ -81,14 +81,15 @@ def _graph_of(bundle: Bundle) -> bytes:
     import torch
     from torch import nn
 
-    from lla_fusion_ros.networks.network import folded
+    from lla_fusion_ros.networks.network import folded, parted
 
     normalise = bundle.normalisation()
 
     class Trunks(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.members = nn.ModuleList([folded(member).trunk for member in bundle.members()])
+            self.stem, members = parted([folded(member).trunk for member in bundle.members()])
+            self.members = nn.ModuleList(members)
 
         def forward(self, crops: torch.Tensor) -> tuple[torch.Tensor, ...]:
             images = crops.to(torch.float32)
@@ -101,7 +102,7 @@ def _graph_of(bundle: Bundle) -> bytes:
                 values = images.shape[1] * images.shape[2] * images.shape[3]
                 square = (images * images).sum(dim=(1, 2, 3), keepdim=True)
                 images = images / ((square / (values - 1)).sqrt() + 255.0 * normalise.floor)
-            images = images.permute(0, 3, 1, 2)
+            images = self.stem(images.permute(0, 3, 1, 2))
             return tuple(member(images).flatten(1) for member in self.members)
 
     side = bundle.input_size

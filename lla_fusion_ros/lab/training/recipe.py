@@ -29,7 +29,7 @@ from lla_fusion_ros.lab.training.train import (
     train_ensemble,
 )
 from lla_fusion_ros.lab.training.training_settings import TrainSettings
-from lla_fusion_ros.networks import SplitNetwork
+from lla_fusion_ros.networks import SplitNetwork, build_network
 from lla_fusion_ros.types.errors import InputError
 
 QUICK_IMAGES = 2500  # for training
@@ -72,6 +72,7 @@ class Recipe:
         all_tracks: train on every track; validation and test tracks are left out in turn for networks that
             only calibrate, so that the data is trained on three times.
         start: a bundle to begin from; with 0 epochs only the calibration is done again.
+        teacher: a bundle whose networks' answers are learnt as well as the labels.
         quick: train and calibrate on a small part of the split, for a first bundle in a minute or two.
         half: store network weights in 16 bits.
         plugins: Python modules that register the architecture, for the record.
@@ -87,6 +88,7 @@ class Recipe:
     own_test: bool = False
     all_tracks: bool = False
     start: Bundle | None = None
+    teacher: Bundle | None = None
     quick: bool = False
     half: bool = False
     plugins: tuple[str, ...] = ()
@@ -173,6 +175,7 @@ def _trained(
     """The networks of each run, all with the same settings and from the same start."""
     settings, classes = recipe.settings, runs[0].train.class_names
     start = _starting_networks(recipe, tracks, classes)
+    teachers = _teachers(recipe, tracks, classes)
     split = (recipe.holdout, recipe.fractions, recipe.split_seed, recipe.own_test)
     told = f"{tracks.digest} {split}" + (" quick" if recipe.quick else "")
     crops = [sum(len(track.frames) for track in run.train.tracks) for run in runs]
@@ -187,7 +190,9 @@ def _trained(
                 folder = CheckpointFolder(checkpoints, settings, told + of_run, first)
             data = training_data(run.train, settings, recipe.calibration.background)
             told_all = None if report is None else _over_all_runs(report, number, crops, settings.members)
-            members = train_ensemble(data, len(classes), settings, device, folder, resume, told_all, start)
+            members = train_ensemble(
+                data, len(classes), settings, device, folder, resume, told_all, start, teachers
+            )
         assert members is not None
         found.append(TorchNetworks(members, settings.normalisation, recipe.half))
     return found
@@ -232,6 +237,26 @@ def _starting_networks(
     return [for_classes(member, recipe.start.class_names, classes) for member in members]
 
 
+def _teachers(recipe: Recipe, tracks: TrackSet, classes: tuple[str, ...]) -> list[SplitNetwork] | None:
+    teacher, settings = recipe.teacher, recipe.settings
+    if teacher is None:
+        return None
+    _check_unseen(recipe, teacher, tracks)
+    wanted = settings.size, settings.margin, settings.normalisation, classes
+    if (teacher.input_size, teacher.crop_margin, teacher.normalisation(), teacher.class_names) != wanted:
+        raise InputError(
+            "a teacher has to take the same crops (size, margin, colours) and know the same classes"
+        )
+    width = build_network(settings.architecture, len(classes)).head.in_features
+    members = teacher.members()[: settings.members]
+    if len(members) < settings.members or members[0].head.in_features != width:
+        raise InputError(
+            f"{settings.members} networks of width {width} need a teacher of that width each; "
+            f"'{teacher.source}' has {len(members)} of width {members[0].head.in_features}"
+        )
+    return members
+
+
 def _check_unseen(recipe: Recipe, start: Bundle, tracks: TrackSet) -> None:
     """Refuses networks that have seen tracks which this recipe keeps aside."""
     made = start.meta.dataset
@@ -247,8 +272,10 @@ def _check_unseen(recipe: Recipe, start: Bundle, tracks: TrackSet) -> None:
 
 def _commands(recipe: Recipe) -> list[str]:
     """What was typed to get here, from the first training on; of calibrations alone only the last counts."""
-    earlier = [] if recipe.start is None else recipe.start.meta.training.get("commands", [])
-    return [*(command for command in earlier if " --epochs 0 " not in f"{command} "), recipe.command]
+    before = [bundle for bundle in (recipe.teacher, recipe.start) if bundle is not None]
+    earlier = [command for bundle in before for command in bundle.meta.training.get("commands", [])]
+    trained = dict.fromkeys(command for command in earlier if " --epochs 0 " not in f"{command} ")
+    return [*trained, recipe.command]
 
 
 def dataset_record(recipe: Divided, tracks: TrackSet, splits: Any) -> dict[str, Any]:

@@ -17,7 +17,10 @@ from torch.nn import functional
 
 from lla_fusion_ros.lab.training.data import TrainingData, epoch_batches, steps_per_epoch
 from lla_fusion_ros.lab.training.training_settings import TrainSettings
-from lla_fusion_ros.networks import SplitNetwork, build_network
+from lla_fusion_ros.networks import Ensemble, SplitNetwork, build_network
+from lla_fusion_ros.networks.eight_bits import NotInEightBitsError
+from lla_fusion_ros.networks.network import share_layers
+from lla_fusion_ros.networks.torch_engine import choose_precision
 from lla_fusion_ros.types.errors import InputError
 
 
@@ -43,6 +46,7 @@ class Progress:
 
 
 Report = Callable[[Progress], None]
+DISTILLATION = 2.0  # weight of what teachers say, beside what labels say
 
 
 def train_ensemble(
@@ -54,17 +58,19 @@ def train_ensemble(
     resume: bool = False,
     report: Report | None = None,
     start: Sequence[SplitNetwork] | None = None,
+    teachers: Sequence[SplitNetwork] | None = None,
 ) -> list[SplitNetwork]:
     """Train all members and return them on the CPU, in evaluation mode.
 
-    Members are trained one after the other, or together where they repel each other. `start` gives
-    networks to begin from (fine-tuning, see `for_classes`) instead of fresh ones.
+    Members are trained one after the other, or together where they repel each other or share layers.
+    `start` gives networks to begin from (fine-tuning, see `for_classes`) instead of fresh ones, `teachers`
+    networks whose answers to the same crops are learnt as well as the labels, one teacher for each member.
     """
-    together = settings.members if settings.repulsion > 0 else 1
+    together = settings.members if settings.repulsion > 0 or settings.shared > 0 else 1
     trained: list[SplitNetwork] = []
     for group in range(settings.members // together):
         indices = range(group * together, (group + 1) * together)
-        run = _Group(data, classes, settings, device, list(indices), start)
+        run = _Group(data, classes, settings, device, list(indices), start, teachers)
         state = checkpoints.load(group) if checkpoints is not None and resume else None
         if state is not None:
             run.load_state(state)
@@ -77,7 +83,7 @@ def train_ensemble(
 
 
 class _Group:
-    """Members that are trained in one loop: one, or all of them when they repel each other."""
+    """Members that are trained in one loop: one, or all of them if they repel each other or share layers."""
 
     def __init__(
         self,
@@ -87,14 +93,24 @@ class _Group:
         device: torch.device,
         indices: list[int],
         start: Sequence[SplitNetwork] | None,
+        teachers: Sequence[SplitNetwork] | None,
     ) -> None:
         self.data, self.settings, self.device, self.indices = data, settings, device, indices
         self.epoch = 0
-        self.members = nn.ModuleList()
+        members = []
         for index in indices:
             torch.manual_seed(settings.seed + index)
             network = None if start is None else copy.deepcopy(start[index])
-            self.members.append(network or build_network(settings.architecture, classes))
+            members.append(network or build_network(settings.architecture, classes))
+        self.teachers: Ensemble | None = None
+        if teachers is not None:
+            own = [teachers[index] for index in indices]
+            self.teachers = _teaching(own, device)
+            if start is None:
+                begin_as(members, own)
+        self.stem, self.branches = share_layers(members, settings.shared)
+        self.heads = [member.head for member in members]
+        self.members = nn.ModuleList(members)
         self.members.to(device)
         self.members.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.average = {name: value.detach().clone() for name, value in self.members.state_dict().items()}
@@ -124,8 +140,14 @@ class _Group:
         for step, (crops, labels) in enumerate(epoch_batches(self.data, settings, stream), 1):
             images = settings.normalisation(crops.to(self.device, non_blocking=True))
             labels = labels.to(self.device, non_blocking=True)
-            logits = torch.stack([member(images) for member in self.members])  # [members, batch, classes]
-            loss = self._loss(logits, labels)
+            stem = self.stem(images)
+            features = [branch(stem) for branch in self.branches]
+            logits = torch.stack([head(own) for head, own in zip(self.heads, features, strict=True)])
+            loss = self._loss(logits, labels)  # logits: [members, batch, classes]
+            if self.teachers is not None:
+                with torch.no_grad():
+                    taught = self.teachers(images)
+                loss = loss + distillation_loss(logits, torch.stack(features), *taught)
             self.optimiser.zero_grad(set_to_none=True)
             loss.backward()
             self.optimiser.step()
@@ -197,6 +219,41 @@ class _Group:
         self.average = {name: value.to(self.device) for name, value in state["average"].items()}
         self.optimiser.load_state_dict(state["optimiser"])
         self.schedule.load_state_dict(state["schedule"])
+
+
+def _teaching(teachers: Sequence[SplitNetwork], device: torch.device) -> Ensemble:
+    """The teachers in 8 bits where that is faster: they see every crop of every epoch."""
+    try:
+        return Ensemble(teachers, eight_bits=choose_precision("auto", device) == "int8").to(device)
+    except NotInEightBitsError:
+        return Ensemble(teachers).to(device)
+
+
+@torch.no_grad()
+def begin_as(members: Sequence[SplitNetwork], teachers: Sequence[SplitNetwork]) -> None:
+    """Each member begins as its teacher where their layers have the same shape."""
+    for member, teacher in zip(members, teachers, strict=True):
+        known = teacher.state_dict()
+        for name, value in member.state_dict().items():
+            if name in known and known[name].shape == value.shape:
+                value.copy_(known[name])
+
+
+def distillation_loss(
+    logits: torch.Tensor, features: torch.Tensor, taught: torch.Tensor, shown: torch.Tensor
+) -> torch.Tensor:
+    """How far members are from their teachers, in pmf and in features; summed over members.
+
+    Members' logits [members, crops, classes] and features [members, crops, d], the teachers' as an `Ensemble`
+    gives them: [crops, members, ...], features with the trailing 1.
+    """
+    wanted = taught.transpose(0, 1)
+    apart = functional.kl_div(
+        logits.log_softmax(-1), wanted.log_softmax(-1), reduction="none", log_target=True
+    )
+    aim = shown.transpose(0, 1)[..., :-1]
+    error = (features - aim).square().mean(dim=(1, 2)) / aim.square().mean(dim=(1, 2)).clamp_min(1e-6)
+    return DISTILLATION * (apart.sum(dim=-1).mean(dim=1) + error).sum()
 
 
 def for_classes(network: SplitNetwork, old: Sequence[str], new: Sequence[str]) -> SplitNetwork:

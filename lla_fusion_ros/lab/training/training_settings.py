@@ -35,6 +35,8 @@ class TrainSettings:
             about them (uniform target), which is what makes unknown objects stand out. 0 switches it off.
         repulsion: strength of the kernel that pushes the members' predictions apart; 0 trains them
             one by one, independently.
+        shared: how many of their leading convolutions all members have in common, which costs little more
+            than one network; the members are then trained together.
         seed: of everything random.
     """
 
@@ -56,6 +58,7 @@ class TrainSettings:
     coded: float = 0.0
     outliers: float = 0.15
     repulsion: float = 0.0
+    shared: int = 0
     seed: int = 0
     normalisation: Normalisation = field(default_factory=Normalisation)
 
@@ -77,6 +80,7 @@ class TrainSettings:
             "coded": 0 <= self.coded <= 1,
             "outliers": 0 <= self.outliers <= 1,
             "repulsion": self.repulsion >= 0,
+            "shared": self.shared >= 0,
             "margin": 0 <= self.margin < 10,
         }
         for name, fine in limits.items():

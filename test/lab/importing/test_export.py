@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+import torch
 
 from lla_fusion_ros.bundle import load_bundle, make_bundle, save_bundle
 from lla_fusion_ros.bundle.bundle import ONNX, graph_tensors
@@ -15,6 +16,7 @@ from lla_fusion_ros.lab.importing.export import as_one_graph, exported
 from lla_fusion_ros.lab.importing.head import leading_directions
 from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.networks.heads import Head, seen_features
+from lla_fusion_ros.networks.network import share_layers
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import InputError
 from support.tiny_bundle import tiny_bundle
@@ -34,6 +36,25 @@ def test_an_exported_bundle_says_the_same_without_torch(architecture, tmp_path):
     assert not vehicle.for_torch and Classifier(vehicle).engine == "onnxruntime"
     for plain, graph in zip(vars_of(bundle), vars_of(vehicle), strict=True):
         np.testing.assert_allclose(graph, plain, rtol=1e-3, atol=1e-4)
+
+
+def test_layers_that_networks_share_stand_once_in_file_and_graph(tmp_path):
+    plain = tiny_bundle(networks=3)
+    members = plain.members()
+    share_layers(members, 2)
+    save_bundle(make_bundle(plain.meta, members, plain.posterior()), tmp_path / "a.safetensors")
+    bundle = load_bundle(tmp_path / "a.safetensors")
+    weights = [name for name in bundle.tensors if name.endswith(("trunk.0.weight", "trunk.3.weight"))]
+    assert weights == ["network.0.trunk.0.weight", "network.0.trunk.3.weight"]
+    for first, second in zip(bundle.members(), members, strict=True):
+        assert all(
+            torch.equal(first.state_dict()[name], value) for name, value in second.state_dict().items()
+        )
+    vehicle = exported(bundle)
+    nodes = onnx.load_model_from_string(vehicle.graphs("float32")[0]).graph.node
+    assert [node.op_type for node in nodes].count("Conv") == 2 + 3
+    for one, graph in zip(vars_of(bundle), vars_of(vehicle), strict=True):
+        np.testing.assert_allclose(graph, one, rtol=1e-3, atol=1e-4)
 
 
 def vars_of(bundle):

@@ -85,6 +85,27 @@ def test_calibrating_again_keeps_the_networks_and_remembers_both_commands(bundle
     assert after.meta.softmax_temperature == pytest.approx((1.0, 1.0), rel=0.02)
 
 
+def test_networks_with_a_common_stem_keep_it_and_name_their_teacher(bundle_path, folder, tmp_path, capsys):
+    data = ["--dataset", "folders", "--root", str(folder), "--quick"]
+    out, after = tmp_path / "shared.safetensors", tmp_path / "after.safetensors"
+    words = ["train", *data, *OPTIONS, "--shared", "2", "--epochs", "1", "--teacher", str(bundle_path)]
+    assert main([*words, "--out", str(out)]) == 0
+    assert main(["train", *data, "--start", str(out), "--epochs", "1", "--out", str(after)]) == 0
+    for path in (out, after):
+        bundle = load_bundle(path)
+        assert "network.1.trunk.3.weight" not in bundle.tensors and bundle.meta.training["shared"] == 2
+        assert "network.1.trunk.7.weight" in bundle.tensors
+        assert bundle.meta.training["commands"][0] == load_bundle(bundle_path).meta.training["commands"][0]
+    there = str(tmp_path / "x.safetensors")
+    for mistake, cause in (
+        (["--width", "9", "--members", "2"], "need a teacher of that width each"),
+        (["--width", "8", "--members", "3"], "need a teacher of that width each"),
+        (["--width", "8", "--margin", "0.2"], "take the same crops"),
+    ):
+        words = ["train", *data, "--size", "16", *mistake, "--teacher", str(bundle_path), "--out", there]
+        assert main(words) == 1 and cause in capsys.readouterr().err
+
+
 def test_fitting_one_fuser_again_changes_nothing_else(bundle_path, folder, tmp_path, capsys):
     out = tmp_path / "again.safetensors"
     words = ["calibrate", str(bundle_path), "--dataset", "folders", "--root", str(folder), "--draws", "1"]

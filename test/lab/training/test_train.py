@@ -5,11 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from lla_fusion_ros.lab.training.data import epoch_batches, steps_per_epoch, training_data
 from lla_fusion_ros.lab.training.train import CheckpointFolder, for_classes, repulsion_loss, train_ensemble
 from lla_fusion_ros.lab.training.training_settings import TrainSettings
 from lla_fusion_ros.networks import build_network
+from lla_fusion_ros.networks.network import parted
 from lla_fusion_ros.types.errors import InputError
 from support.toy_tracks import toy_tracks
 
@@ -43,11 +45,7 @@ def _equal(first, second):
 
 def test_networks_learn_the_toy_classes(data):
     members = train_ensemble(data, 3, _settings(epochs=12), CPU)
-    side = slice(data.border, -data.border)
-    images = _settings().normalisation(torch.from_numpy(np.ascontiguousarray(data.images[:, side, side])))
-    with torch.no_grad():
-        hits = members[0](images).argmax(1).numpy() == data.labels
-    assert hits.mean() > 0.9
+    assert _hits(members[0], data) > 0.9
 
 
 def test_signs_are_mirrored_to_the_class_their_mirror_image_shows(data):
@@ -73,13 +71,13 @@ def test_equal_seeds_give_equal_networks_and_members_differ(data):
     assert all(np.isfinite(p.loss) and 0 <= p.accuracy <= 1 for p in seen)
 
 
-@pytest.mark.parametrize("repulsion", [0.0, 0.5])
-def test_a_killed_run_resumes_to_the_same_networks(data, tmp_path, repulsion):
-    settings = _settings(repulsion=repulsion)
+@pytest.mark.parametrize(("repulsion", "shared"), [(0.0, 0), (0.5, 0), (0.0, 2)])
+def test_a_killed_run_resumes_to_the_same_networks(data, tmp_path, repulsion, shared):
+    settings = _settings(repulsion=repulsion, shared=shared)
     whole = _states(train_ensemble(data, 3, settings, CPU))
 
     def killed(progress):
-        last_group = progress.member == (0 if repulsion else 1)
+        last_group = progress.member == (0 if repulsion or shared else 1)
         if last_group and progress.epoch == 2 and progress.step % 3 == 2:
             raise KeyboardInterrupt
 
@@ -90,6 +88,41 @@ def test_a_killed_run_resumes_to_the_same_networks(data, tmp_path, repulsion):
     resumed = train_ensemble(data, 3, settings, CPU, folder, resume=True, report=seen.append)
     assert _equal(whole, _states(resumed))
     assert seen[0].epoch == 2, "finished epochs are not trained again"
+
+
+def test_members_share_as_many_convolutions_as_asked_and_learn(data):
+    settings = _settings(epochs=12, shared=2)
+    members = train_ensemble(data, 3, settings, CPU)
+    stem, branches = parted([member.trunk for member in members])
+    assert sum(isinstance(layer, nn.Conv2d) for layer in stem) == 2
+    assert all(sum(isinstance(layer, nn.Conv2d) for layer in branch) == 1 for branch in branches)
+    assert all(_hits(member, data) > 0.9 for member in members)
+    with pytest.raises(InputError, match="3 convolutions in a row cannot share 4"):
+        train_ensemble(data, 3, _settings(shared=4), CPU)
+
+
+def test_members_follow_their_teachers_each_its_own(data):
+    teachers = train_ensemble(data, 3, _settings(epochs=12), CPU)
+    changed = {"name": "road", "size": 16, "channels": [6, 8, 6], "width": 8}
+    settings = _settings(architecture=changed, epochs=8, shared=2, averaging=0.0)
+    pupils = train_ensemble(data, 3, settings, CPU, teachers=teachers)
+    images = _images(data)
+    with torch.no_grad():
+        apart = torch.tensor(
+            [[(p.features(images) - t.features(images)).square().mean() for t in teachers] for p in pupils]
+        )
+        size = teachers[0].features(images).square().mean()
+    assert (apart.diag() < apart.flip(0).diag() / 2).all() and (apart.diag() < size / 4).all()
+
+
+def _images(data):
+    side = slice(data.border, -data.border)
+    return _settings().normalisation(torch.from_numpy(np.ascontiguousarray(data.images[:, side, side])))
+
+
+def _hits(member, data):
+    with torch.no_grad():
+        return (member(_images(data)).argmax(1).numpy() == data.labels).mean()
 
 
 def test_a_network_for_other_classes_keeps_the_rows_of_the_names_it_knows():
