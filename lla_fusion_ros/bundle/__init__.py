@@ -1,7 +1,8 @@
 """The model file: one `.safetensors` in, its networks, posterior, fusers and warning models out.
 
-`container` knows the file, `meta` its JSON, `bundle` what both mean, `resources` where those that ship are.
-Imports networks, posterior, fusion, warnings and types; torch only where networks are built.
+`container` knows the file, `meta` its JSON, `bundle` what both mean, `score_bundle` one without networks,
+`resources` where those that ship are. Imports networks, posterior, fusion, warnings and types; torch only
+where networks are built.
 """
 
 from lla_fusion_ros.bundle.bundle import Bundle, load_bundle, make_bundle, save_bundle

@@ -378,7 +378,7 @@ def load_bundle(name_or_path: str | Path) -> Bundle:
     `scores` is the uncalibrated bundle without networks.
     """
     if str(name_or_path) == SCORES:
-        from lla_fusion_ros.bundle.scores import score_bundle
+        from lla_fusion_ros.bundle.score_bundle import score_bundle
 
         return score_bundle()
     path = find_model(name_or_path)

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from lla_fusion_ros.fleet import tables
 from lla_fusion_ros.fleet.folder import Record, read_fleet_file, read_records
+from lla_fusion_ros.fleet.object_scores import LESS_IS_BETTER, METRICS, contributions, ece_of_bins, ratio
 from lla_fusion_ros.fleet.plan import BAGS_FOLDER, PICTURES
-from lla_fusion_ros.fleet.scores import LESS_IS_BETTER, METRICS, contributions, ece_of_bins, ratio
 from lla_fusion_ros.types.errors import InputError
 
 MOST_CHANGED = 1000  # objects that are listed, those with the largest change

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from lla_fusion_ros.fleet.compare import Comparison, Difference
+from lla_fusion_ros.fleet.object_scores import METRICS
 from lla_fusion_ros.fleet.page import badges, picture, truth_badge
-from lla_fusion_ros.fleet.scores import METRICS
 from lla_fusion_ros.report import html
 
 MOST_CARDS = 60

@@ -16,9 +16,9 @@ import numpy as np
 
 from lla_fusion_ros.fleet import tables
 from lla_fusion_ros.fleet.folder import Record, read_fleet_file, read_records, write_atomically
+from lla_fusion_ros.fleet.object_scores import METRICS, contributions, ece_of_bins, ratio
 from lla_fusion_ros.fleet.page import summary_html
 from lla_fusion_ros.fleet.plan import BAGS_FOLDER
-from lla_fusion_ros.fleet.scores import METRICS, contributions, ece_of_bins, ratio
 
 MOST_ODD = 24
 _SECONDS = 3600.0

@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 from lla_fusion_ros.bags.types import Message
 from lla_fusion_ros.bags.writer import BagWriter
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.bundle.scores import is_free
+from lla_fusion_ros.bundle.score_bundle import is_free
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.detections import Listing
 from lla_fusion_ros.stream.frame_messages import (

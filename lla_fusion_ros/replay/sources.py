@@ -13,7 +13,7 @@ from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import CameraTopics, ViewTopics
 from lla_fusion_ros.bags.types import Message
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.bundle.scores import score_bundle
+from lla_fusion_ros.bundle.score_bundle import score_bundle
 from lla_fusion_ros.detections.adapter import image_adapter
 from lla_fusion_ros.detections.frame import FrameDetections
 from lla_fusion_ros.messages.contract import STATIC_TRANSFORMS, TRANSFORMS, is_rectified

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.bundle.scores import NO_FEATURES, is_free
+from lla_fusion_ros.bundle.score_bundle import NO_FEATURES, is_free
 from lla_fusion_ros.detections.frame import FrameDetections, Hypotheses
 from lla_fusion_ros.engine.tracks import LONGEST_ID
 from lla_fusion_ros.messages.cdr import Raw

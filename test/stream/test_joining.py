@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from lla_fusion_ros.bundle.scores import score_bundle
+from lla_fusion_ros.bundle.score_bundle import score_bundle
 from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.contract import STATIC_TRANSFORMS, TRANSFORMS
 from lla_fusion_ros.messages.detections import Listing, write_detections

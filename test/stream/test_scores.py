@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lla_fusion_ros.bundle.scores import score_bundle
+from lla_fusion_ros.bundle.score_bundle import score_bundle
 from lla_fusion_ros.stream.scores import DOUBT, ScoreReader
 from lla_fusion_ros.types.errors import BundleError
 

@@ -15,7 +15,7 @@ from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import find_cameras, name_cameras
 from lla_fusion_ros.bundle import Bundle, make_bundle
 from lla_fusion_ros.bundle.bundle import PMF_FUSERS, SCORES
-from lla_fusion_ros.bundle.scores import is_free, no_posterior, score_bundle, score_meta, score_tensors
+from lla_fusion_ros.bundle.score_bundle import is_free, no_posterior, score_bundle, score_meta, score_tensors
 from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.lab.calibration.assemble import Stage
 from lla_fusion_ros.lab.calibration.fusers import choose_default, fit_fuser, score_tracks
