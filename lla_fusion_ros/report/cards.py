@@ -43,7 +43,7 @@ class Cards:
         self._shown = [main_classes(track) for track in tracks]
         true = [self._true_classes(track) for track in tracks]
         together = [[*shown, *more] for shown, more in zip(self._shown, true, strict=True)]
-        self.colours = svg.class_colours(list(dict.fromkeys(each)) for each in together)
+        self.colours = svg.class_colours((list(dict.fromkeys(each)) for each in together), self._names)
         self._shown = [self._apart(shown) for shown in self._shown]
 
     def _apart(self, shown: list[int]) -> list[int]:

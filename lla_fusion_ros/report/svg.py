@@ -11,6 +11,7 @@ import numpy as np
 
 # Apart also for the colour-blind (after Okabe and Ito), none of them grey; words on them are INK.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800")
+MEANT = {"blue": 0, "orange": 1, "amber": 1, "green": 2, "red": 5, "yellow": 6}  # words of classes
 INK = ("#fff", "#000", "#000", "#000", "#000", "#000", "#000")
 
 
@@ -34,8 +35,9 @@ def steps(xs: np.ndarray, ys: np.ndarray, end: float) -> str:
     return f"{path}H{number(end)}"
 
 
-def class_colours(together: Iterable[Sequence[int]]) -> dict[int, int]:
-    """For each class one of COLOURS, the same everywhere; classes that are shown together differ.
+def class_colours(together: Iterable[Sequence[int]], names: Sequence[str] = ()) -> dict[int, int]:
+    """For each class one of COLOURS, the same everywhere; classes that are shown together differ, and a red
+    light is red.
 
     Args:
         together: classes that share a chart, the most important first.
@@ -47,7 +49,11 @@ def class_colours(together: Iterable[Sequence[int]]) -> dict[int, int]:
         for index in chart:
             beside[index].update(other for other in chart if other != index)
     colours: dict[int, int] = {}
-    for index in sorted(weight, key=lambda each: (-weight[each], each)):
+    for word, colour in MEANT.items():
+        meant = [index for index, name in enumerate(names) if word in name.lower().split()]
+        if len(meant) == 1 and meant[0] in weight:
+            colours[meant[0]] = colour
+    for index in sorted(weight.keys() - colours.keys(), key=lambda each: (-weight[each], each)):
         taken: Counter[int] = Counter()
         for other, often in beside[index].items():
             if other in colours:

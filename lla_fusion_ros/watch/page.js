@@ -3,6 +3,7 @@
 const SAYS = { out_of_distribution: "unknown object", identity_switch: "identity switch",
   camera_disagreement: "cameras disagree", cannot_tell: "cannot tell: bad pictures" };
 const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#7a7a7a"];
+const MEANT = { blue: 0, orange: 1, amber: 1, green: 2, red: 5, yellow: 6 };
 const IN_VIEW = 2;
 const $ = id => document.getElementById(id);
 const rows = new Map(), cards = new Map(), colours = new Map();
@@ -151,7 +152,10 @@ async function showHistory() {
   const start = points[0][0], span = Math.max(points.at(-1)[0] - start, 0.1);
   const x = stamp => 56 + 834 * (stamp - start) / span, y = p => 150 - 140 * p;
   const classes = [...new Set(points.map(point => point[2]))];
-  for (const label of classes) if (!colours.has(label)) colours.set(label, COLOURS[colours.size % COLOURS.length]);
+  for (const label of classes) if (!colours.has(label)) {
+    const word = label.toLowerCase().split(" ").find(each => Object.hasOwn(MEANT, each));
+    colours.set(label, COLOURS[word ? MEANT[word] : colours.size % COLOURS.length]);
+  }
   const colour = label => colours.get(label);
   draw("rect", chart, { x: 56, y: 10, width: 834, height: 140, class: "ground" });
   let line = "";

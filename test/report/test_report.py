@@ -287,6 +287,13 @@ def test_colours_differ_where_classes_meet_however_many_there_are():
     assert all(len({colours[index] for index in chart}) == 3 for chart in charts)
 
 
+def test_a_red_light_is_red_and_other_classes_keep_away_from_it():
+    names = ["stop", "green light", "Red light", "yield", "blue car", "blue bus"]
+    colours = class_colours([[0, 1, 2, 3], [4, 5]], names)
+    assert (COLOURS[colours[1]], COLOURS[colours[2]]) == ("#009e73", "#d55e00")
+    assert len({colours[index] for index in range(4)}) == 4 and colours[4] != colours[5]
+
+
 def test_no_two_classes_of_a_chart_have_the_same_colour():
     names = [f"class {index}" for index in range(12)]
     sink = TimelineSink()
