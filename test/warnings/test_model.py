@@ -11,7 +11,7 @@ import pytest
 from lla_fusion_ros.types.errors import BundleError
 from lla_fusion_ros.types.views import QUALITIES
 from lla_fusion_ros.warnings.fit import fit_warnings
-from lla_fusion_ros.warnings.model import AlarmTable, Detector, Usual, WarningModel, quality_columns
+from lla_fusion_ros.warnings.model import RATES, AlarmTable, Detector, Usual, WarningModel, quality_columns
 from support.feature_world import FeatureWorld
 from support.warned_tracks import scores_along
 
