@@ -295,7 +295,7 @@ def faults(results: Results) -> str:
 
 
 def soak(results: Results) -> str:
-    """Slopes and the balance of frames."""
+    """Levels, what grows, and the balance of frames."""
     record = results["soak"]
     load, account = record["load"], record["balance"]
     names = {
@@ -305,17 +305,11 @@ def soak(results: Results) -> str:
         "p50_ms": "latency, median",
         "p95_ms": "latency, 95%",
     }
-    rows = []
+    levels = []
     for name, slope in record["slopes"].items():
-        unit = f" {slope['unit']}" if slope["unit"] else ""
-        rows.append(
-            [
-                names[name],
-                f"{slope['level']:.0f}{unit}",
-                f"{slope['per_hour']:+.3g} [{slope['low']:+.3g}, {slope['high']:+.3g}]{unit}",
-                "flat" if slope["flat"] else "**grows**",
-            ]
-        )
+        change = f"{slope['per_hour']:+.3g} [{slope['low']:+.3g}, {slope['high']:+.3g}] an hour"
+        level = f"{names[name]} {slope['level']:.0f} {slope['unit']}".rstrip()
+        levels.append(level if slope["flat"] else f"{level} (**grows**: {change})")
     parts = [
         ("fused", account["fused_frames"]),
         ("dropped because the networks were behind (`queue_full`)", account["dropped_queue_full"]),
@@ -327,9 +321,9 @@ def soak(results: Results) -> str:
     told = " + ".join(f"{count} {what}" for what, count in parts if count)
     return (
         f"{load['minutes']:g} minutes, {load['cameras']} cameras at {load['rate']:g} Hz with "
-        f"{load['objects']} objects each, model `{load['model']}`; {_machine(record)}.\n\n"
-        + markdown(["", "level", "change an hour", ""], rows)
-        + f"\n{account['sent']} frames sent = {told}; **{account['uncounted']} uncounted**.\n"
+        f"{load['objects']} objects each, model `{load['model']}`; {_machine(record)}. Flat, by a Theil-Sen "
+        f"slope at 95%, unless marked: {', '.join(levels)}.\n\n"
+        f"{account['sent']} frames sent = {told}; **{account['uncounted']} uncounted**.\n"
     )
 
 
