@@ -302,8 +302,8 @@ def soak(results: Results) -> str:
         "memory_mb": "resident memory",
         "handles": "file handles",
         "threads": "threads",
-        "p50_ms": "latency, median",
-        "p95_ms": "latency, 95%",
+        "p50_ms": "median latency",
+        "p95_ms": "its 95% quantile",
     }
     levels = []
     for name, slope in record["slopes"].items():
