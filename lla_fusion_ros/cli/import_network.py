@@ -128,7 +128,8 @@ def run(args: argparse.Namespace) -> int:
             progress.expect(calibration_work(splits, recipe.networks, recipe.calibration), 0)
             bundle = run_import(recipe, tracks, cache, args.threads, progress.stage)
     except KeyboardInterrupt:
-        print(f"the same command goes on from '{cache}'", file=sys.stderr)
+        if cache.is_dir():
+            print(f"the same command goes on from '{cache}'", file=sys.stderr)
         raise
     digest = save_bundle(bundle, out)
     if not args.cache:

@@ -8,7 +8,7 @@ from lla_fusion_ros.types.views import QUALITIES
 
 _LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 _BRIGHT, _BLACK = 250, 5
-AT_ONCE = 256  # crops, for memory
+AT_ONCE = 2**18  # pixels: what is computed of them stays near the cache
 
 
 def crop_quality(crops: np.ndarray) -> np.ndarray:
@@ -20,7 +20,8 @@ def crop_quality(crops: np.ndarray) -> np.ndarray:
     colour, colour_sharpness: spread and steepness of what is not grey.
     clipped, black: shares of pixels at the ends of the range.
     """
-    parts = [_quality(crops[at : at + AT_ONCE]) for at in range(0, len(crops), AT_ONCE)]
+    step = max(AT_ONCE // max(crops.shape[1] * crops.shape[2], 1), 1)
+    parts = [_quality(crops[at : at + step]) for at in range(0, len(crops), step)]
     return np.concatenate(parts) if parts else np.zeros((0, len(QUALITIES)), np.float32)
 
 

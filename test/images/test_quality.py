@@ -35,7 +35,7 @@ def test_each_quality_follows_what_spoils_a_picture(crop) -> None:
 
 
 def test_many_crops_at_once_give_what_each_gives_alone(crop) -> None:
-    many = np.stack([np.roll(crop, i, axis=1) for i in range(AT_ONCE + 3)])
+    many = np.stack([np.roll(crop, i, axis=1) for i in range(AT_ONCE // 40**2 + 3)])
     assert crop_quality(many)[-1].tolist() == crop_quality(many[-1:])[0].tolist()
     assert crop_quality(many[:0]).shape == (0, len(QUALITIES))
     assert np.isfinite(crop_quality(np.zeros((1, 8, 8, 3), np.uint8))).all()

@@ -70,6 +70,14 @@ def test_eight_bits_are_measured_on_crops_and_chosen_by_auto():
         Classifier(vehicle, precision="float16")
 
 
+def test_between_two_convolutions_nothing_is_unpacked():
+    (small,) = exported(tiny_bundle(), crops(64)).graphs("int8")
+    nodes = onnx.load_model_from_string(small).graph.node
+    after = {name: node.op_type for node in nodes for name in node.input}
+    pooled = [node for node in nodes if node.op_type == "MaxPool"]
+    assert pooled and {after[node.output[0]] for node in pooled} == {"QuantizeLinear"}
+
+
 def test_graphs_of_eight_bits_that_say_something_else_are_refused(monkeypatch):
     other = exported(tiny_bundle(seed=1)).graphs("float32")[0]
     monkeypatch.setattr("lla_fusion_ros.lab.importing.export.in_eight_bits", lambda graph, crops: other)
