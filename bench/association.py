@@ -246,7 +246,8 @@ def fused_nll(model: str, seeds: range, seconds: float) -> None:
     """What counts: the fused distribution with true ids, with association, and of each camera by itself."""
     bundle = load_bundle(model)
     classifier = Classifier(bundle)
-    totals: dict[str, list[float]] = defaultdict(list)
+    totals: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))  # how -> object -> NLL
+    views_seen = 0
     for seed in seeds:
         drive = drive_of(seed, "two", seconds)
         names = drive.camera_names
@@ -274,16 +275,22 @@ def fused_nll(model: str, seeds: range, seconds: float) -> None:
                 groups = joined.groups(frame.stamp) if how == "association" else {}
                 given = Observation(frame.camera, frame.stamp, ids.get(how, tracks), views, groups)
                 result = engine.update(given)
-                labels = frame.labels[kept[rows[result.kept]]]
-                chosen = np.maximum(result.pmf[np.arange(len(labels)), labels], 1e-12)
-                totals[how] += (-np.log(chosen[labels >= 0])).tolist()
+                shown = kept[rows[result.kept]]
+                chosen = np.maximum(result.pmf[np.arange(len(shown)), frame.labels[shown]], 1e-12)
+                for row in np.flatnonzero(frame.labels[shown] >= 0):
+                    totals[how][f"{seed}/{frame.ids[shown[row]]}"] -= float(np.log(chosen[row]))
+                    views_seen += how == "true ids"
                 if how == "association":
                     joined.observe(frame.camera, frame.stamp, tracks, boxes[rows], result.own)
-    best = np.mean(totals["true ids"])
-    for how, values in totals.items():
-        mean = np.mean(values)
+    objects = list(totals["true ids"])
+    sums = {how: np.array([found[name] for name in objects]) for how, found in totals.items()}
+    drawn = np.random.default_rng(0).integers(0, len(objects), (2000, len(objects)))  # bootstrap over objects
+    best = sums["true ids"]
+    for how, each in sums.items():
+        low, high = np.quantile(each[drawn].sum(axis=1) / best[drawn].sum(axis=1), (0.025, 0.975))
         print(
-            f"fused NLL, {how:16s} {mean:.4f}, {mean / best:.3f} of that with true ids, {len(values)} views"
+            f"fused NLL, {how:16s} {each.sum() / views_seen:.4f}, {each.sum() / best.sum():.3f} "
+            f"[{low:.3f}, {high:.3f}] of that with true ids; {len(objects)} objects, {views_seen} views"
         )
 
 
@@ -336,7 +343,7 @@ def main() -> None:
     if not options.only:
         cost()
     if options.model:
-        fused_nll(options.model, range(700, 704), options.seconds)
+        fused_nll(options.model, range(700, 720), options.seconds)
     print("| | pairs joined wrongly | precision | recall |\n|---|---|---|---|")
     for title, (kind, how) in CASES.items():
         if options.only not in title:
