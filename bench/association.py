@@ -246,8 +246,9 @@ def fused_nll(model: str, seeds: range, seconds: float) -> None:
     """What counts: the fused distribution with true ids, with association, and of each camera by itself."""
     bundle = load_bundle(model)
     classifier = Classifier(bundle)
-    totals: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))  # how -> object -> NLL
-    views_seen = 0
+    # [of all views, of views of joined tracks], each: how -> object -> NLL
+    totals = [defaultdict[str, dict[str, float]](lambda: defaultdict(float)) for _ in range(2)]
+    views_seen = [0, 0]
     for seed in seeds:
         drive = drive_of(seed, "two", seconds)
         names = drive.camera_names
@@ -271,27 +272,31 @@ def fused_nll(model: str, seeds: range, seconds: float) -> None:
             views = classifier(cut_crops(pixels, check.boxes[rows], bundle.input_size, bundle.crop_margin))
             tracks = [f"{frame.camera}/{own[row]}" for row in rows]
             ids = {"true ids": [frame.ids[kept[row]] for row in rows]}
+            groups = joined.groups(frame.stamp)
             for how, engine in engines.items():
-                groups = joined.groups(frame.stamp) if how == "association" else {}
-                given = Observation(frame.camera, frame.stamp, ids.get(how, tracks), views, groups)
+                members = groups if how == "association" else {}
+                given = Observation(frame.camera, frame.stamp, ids.get(how, tracks), views, members)
                 result = engine.update(given)
                 shown = kept[rows[result.kept]]
                 chosen = np.maximum(result.pmf[np.arange(len(shown)), frame.labels[shown]], 1e-12)
                 for row in np.flatnonzero(frame.labels[shown] >= 0):
-                    totals[how][f"{seed}/{frame.ids[shown[row]]}"] -= float(np.log(chosen[row]))
-                    views_seen += how == "true ids"
+                    for part in range(1 + (tracks[np.arange(len(rows))[result.kept][row]] in groups)):
+                        totals[part][how][f"{seed}/{frame.ids[shown[row]]}"] -= float(np.log(chosen[row]))
+                        views_seen[part] += how == "true ids"
                 if how == "association":
                     joined.observe(frame.camera, frame.stamp, tracks, boxes[rows], result.own)
-    objects = list(totals["true ids"])
-    sums = {how: np.array([found[name] for name in objects]) for how, found in totals.items()}
-    drawn = np.random.default_rng(0).integers(0, len(objects), (2000, len(objects)))  # bootstrap over objects
-    best = sums["true ids"]
-    for how, each in sums.items():
-        low, high = np.quantile(each[drawn].sum(axis=1) / best[drawn].sum(axis=1), (0.025, 0.975))
-        print(
-            f"fused NLL, {how:16s} {each.sum() / views_seen:.4f}, {each.sum() / best.sum():.3f} "
-            f"[{low:.3f}, {high:.3f}] of that with true ids; {len(objects)} objects, {views_seen} views"
-        )
+    for part, views_of in enumerate(("all views", "views of joined tracks")):
+        objects = list(totals[part]["true ids"])
+        sums = {how: np.array([found[name] for name in objects]) for how, found in totals[part].items()}
+        drawn = np.random.default_rng(0).integers(0, len(objects), (2000, len(objects)))  # bootstrap
+        best = sums["true ids"]
+        print(f"fused NLL over {views_of}: {views_seen[part]} of {len(objects)} objects")
+        for how, each in sums.items():
+            low, high = np.quantile(each[drawn].sum(axis=1) / best[drawn].sum(axis=1), (0.025, 0.975))
+            print(
+                f"  {how:12s} {each.sum() / views_seen[part]:.4f}, {each.sum() / best.sum():.3f} "
+                f"[{low:.3f}, {high:.3f}] of that with true ids"
+            )
 
 
 def looks(lenses: dict[str, Lens], mounts: dict[str, Pose]) -> tuple[See, Shows]:
