@@ -357,12 +357,14 @@ def _facts(bundle: Bundle, size: int) -> list[tuple[str, str]]:
     tracks = meta.dataset["tracks"]
     weights = sum(array.size for name, array in bundle.tensors.items() if name.startswith("network."))
     channels = "-".join(str(count) for count in meta.architecture["channels"])
+    shared = meta.training.get("shared", 0)
     chosen = meta.scores["default_fuser"]["cross_validated_nll"]
     return [
         ("file", f"{size / 1e6:.1f} MB, SHA-256 of its content `{bundle.hash[:16]}…`"),
         (
             "networks",
-            f"{meta.networks} × `{meta.architecture['name']}` {channels}, {weights / 1e6:.1f} M weights",
+            f"{meta.networks} × `{meta.architecture['name']}` {channels}, {weights / 1e6:.1f} M weights"
+            + (f", the first {shared} convolutions in common" if shared else ""),
         ),
         ("input", f"RGB crops of {meta.input_size} px, boxes grown by {meta.crop_margin:.0%} on each side"),
         (

@@ -105,7 +105,7 @@ def bundle_lines(bundle: Bundle, size: int) -> list[str]:
         f"bundle            {bundle.source}",
         f"hash              {bundle.hash}",
         f"size              {size / 1e6:.2f} MB, made with lla_fusion_ros {meta.package_version}",
-        f"networks          {meta.networks} x {_architecture(meta.architecture)}",
+        f"networks          {meta.networks} x {_architecture(meta.architecture)}{_common(meta.training)}",
         f"input             {meta.input_size} px RGB, boxes grown by {meta.crop_margin:g} on each side",
         f"posterior         prior precision {meta.prior_precision:.3g}, "
         f"T_theta {meta.posterior_temperature:.3g}"
@@ -136,6 +136,11 @@ def bundle_lines(bundle: Bundle, size: int) -> list[str]:
 def _architecture(architecture: dict[str, Any]) -> str:
     options = ", ".join(f"{key} {value}" for key, value in architecture.items() if key != "name")
     return f"{architecture.get('name')}" + (f" ({options})" if options else "")
+
+
+def _common(training: dict[str, Any]) -> str:
+    shared = training.get("shared")
+    return f", the first {shared} convolutions in common" if shared else ""
 
 
 def _values(values: dict[str, Any]) -> str:

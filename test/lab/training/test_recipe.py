@@ -96,6 +96,8 @@ def test_networks_with_a_common_stem_keep_it_and_name_their_teacher(bundle_path,
         assert "network.1.trunk.3.weight" not in bundle.tensors and bundle.meta.training["shared"] == 2
         assert "network.1.trunk.7.weight" in bundle.tensors
         assert bundle.meta.training["commands"][0] == load_bundle(bundle_path).meta.training["commands"][0]
+    capsys.readouterr()
+    assert main(["info", str(out)]) == 0 and "first 2 convolutions in common" in capsys.readouterr().out
     there = str(tmp_path / "x.safetensors")
     for mistake, cause in (
         (["--width", "9", "--members", "2"], "need a teacher of that width each"),
