@@ -9,15 +9,20 @@ from rclpy.node import Node
 from rclpy.subscription import Subscription
 
 try:
-    from rclpy.event_handler import SubscriptionEventCallbacks
+    from rclpy.event_handler import PublisherEventCallbacks, SubscriptionEventCallbacks
 
     HAS_MESSAGE_INFO = True
 except ImportError:  # Humble
-    from rclpy.qos_event import SubscriptionEventCallbacks
+    from rclpy.qos_event import PublisherEventCallbacks, SubscriptionEventCallbacks
 
     HAS_MESSAGE_INFO = False
 
-__all__ = ["LACKING", "SubscriptionEventCallbacks", "publisher_count", "with_info"]
+__all__ = ["LACKING", "NO_EVENTS", "SubscriptionEventCallbacks", "publisher_count", "with_info"]
+
+# Of a publisher. rclpy's executor adds every event of every topic to a list, in Python, before each message:
+# with 16 cameras that takes longer than the networks. What a reader asks for that we do not offer, its own
+# log says.
+NO_EVENTS = PublisherEventCallbacks(use_default_callbacks=False)
 
 # What this distribution lacks, for the log; empty where nothing is missing.
 LACKING = (

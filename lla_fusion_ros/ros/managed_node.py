@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from threading import Lock
 from typing import Any
@@ -83,9 +83,10 @@ class ManagedNode(LifecycleNode):
     def publish(self, frame: FusedFrame | ViewFrame) -> None:
         """Send what the core made of a frame."""
 
-    def step(self, perception: Perception) -> Sequence[FusedFrame | ViewFrame]:
-        """Work on frames that wait."""
-        return perception.step()
+    def step(self, perception: Perception) -> Iterable[FusedFrame | ViewFrame]:
+        """Work on frames that wait; each comes as soon as it is fused, not when the last one is."""
+        for frame in perception.views():
+            yield from perception.fuse([frame])
 
     def free(self) -> None:
         """Let go of the core."""
@@ -249,9 +250,9 @@ class ManagedNode(LifecycleNode):
             if perception is None or not perception.queue.ready:
                 return False
             begun = time.monotonic()
-            frames = self.step(perception)
-            self.guard.publish(self.publish, frames)
-            self.reporting.finish(frames, time.monotonic() - begun)
+            for frame in self.step(perception):
+                self.guard.publish(self.publish, [frame])
+                begun = self.reporting.finish(frame, begun)
             return True
 
     def _on_worker_error(self, error: Exception) -> None:

@@ -16,6 +16,7 @@ from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.reliance.decisions import read_costs
 from lla_fusion_ros.ros.annotations import ImageAnnotations, image_annotations
+from lla_fusion_ros.ros.compat import NO_EVENTS
 from lla_fusion_ros.ros.node_settings import NodeSettings, StatementSettings
 from lla_fusion_ros.stream.frame_messages import (
     Outgoing,
@@ -60,14 +61,18 @@ class Outputs:
 
     def advertise(self, topic: str, type_name: str) -> None:
         qos = QoSProfile(depth=self._depth, reliability=ReliabilityPolicy.RELIABLE)
-        self._publishers[topic] = self._node.create_lifecycle_publisher(TYPES[type_name], topic, qos)
+        self._publishers[topic] = self._node.create_lifecycle_publisher(
+            TYPES[type_name], topic, qos, event_callbacks=NO_EVENTS
+        )
 
     def latch(self, message: Outgoing) -> None:
         """Publish once, also to those who come later; the same in every state of the node."""
         qos = QoSProfile(
             depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL
         )
-        publisher = self._node.create_publisher(TYPES[message.type], message.topic, qos)
+        publisher = self._node.create_publisher(
+            TYPES[message.type], message.topic, qos, event_callbacks=NO_EVENTS
+        )
         self._publishers[message.topic] = publisher
         publisher.publish(message.data)
 

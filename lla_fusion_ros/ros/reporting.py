@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from diagnostic_msgs.msg import DiagnosticArray
@@ -60,13 +60,14 @@ class Reporting:
         if self._health is not None:
             self._health.hear(camera, time.monotonic())
 
-    def finish(self, frames: Sequence[FusedFrame | ViewFrame], spent: float) -> None:
-        """Frames are out, after so many seconds of work."""
-        for frame in frames:
-            self._connected(frame.camera, self._node.connection(frame.camera))
-            late = (self._node.get_clock().now().nanoseconds - frame.header.stamp) / 1e9
-            if self._health is not None:
-                self._health.finish(late, spent / len(frames))
+    def finish(self, frame: FusedFrame | ViewFrame, begun: float) -> float:
+        """A frame is out, and work on it began then; the time now, as `time.monotonic` has it."""
+        now = time.monotonic()
+        late = (self._node.get_clock().now().nanoseconds - frame.header.stamp) / 1e9
+        if self._health is not None:
+            self._health.finish(late, now - begun)
+        self._connected(frame.camera, self._node.connection(frame.camera))
+        return now
 
     def look(self) -> frozenset[str] | None:
         """Cameras from which nothing comes; None while no model is loaded."""

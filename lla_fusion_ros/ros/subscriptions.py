@@ -131,10 +131,11 @@ class Inputs:
         key: str,
     ) -> None:
         events = None
-        if self._auto and reliability == ReliabilityPolicy.RELIABLE:
+        if self._auto:
             # not from inside the event: the subscription it belongs to has to be replaced
             note = partial(self._note_incompatible, key, message_type, topic, on_bytes, on_lost)
-            events = SubscriptionEventCallbacks(incompatible_qos=note)
+            wanted = note if reliability == ReliabilityPolicy.RELIABLE else None
+            events = SubscriptionEventCallbacks(incompatible_qos=wanted, use_default_callbacks=False)
         gaps = self._gaps[key] = Gaps()
 
         def receive(raw: bytes, info: Mapping[str, Any]) -> None:

@@ -36,6 +36,8 @@ FRAMES_AT_ONCE = 64
 # Calls of the networks in one step of a live node: for half of them frames are decoded meanwhile. In a longer
 # step frames would wait that newer ones should replace.
 CALLS_AT_ONCE = 4
+# Threads that decode for a live node: a large JPEG takes longer than the networks, and cameras send together.
+DECODERS = 2
 # Frames of one step for each worker: enough to fill the networks, few enough to hold their images.
 FRAMES_OF_A_WORKER = 8
 Decoded = Pixels | list[Pixels | None]
@@ -78,8 +80,8 @@ class ClassifyStage:
         identity: names the boxes, of each camera in the order of its frames.
         joining: knows where cameras look, for boxes in space.
         workers: threads that each decode and classify frames of their own, for a replay, which may take all
-            cores. With 0 the caller's thread runs the networks, on as many cores as torch is told, and a
-            second one decodes ahead.
+            cores. With 0 the caller's thread runs the networks, on as many cores as torch is told, and
+            others decode and cut ahead.
     """
 
     def __init__(
@@ -108,6 +110,7 @@ class ClassifyStage:
         self.frames_at_once = FRAMES_OF_A_WORKER * workers or FRAMES_AT_ONCE
         self.objects_at_once = None if workers else CALLS_AT_ONCE * classifier.at_once
         self._pool = ThreadPoolExecutor(max(workers, 1), "classify", _one_torch_thread if workers else None)
+        self._decoders = ThreadPoolExecutor(DECODERS, "decode")  # begin with the first frame they get
 
     def __call__(self, frames: Sequence[CameraFrame | CropFrame]) -> list[ViewFrame]:
         """One ViewFrame for each frame whose image could be decoded, in the same order."""
@@ -131,10 +134,12 @@ class ClassifyStage:
     def _prepared_ahead(self, frames: Sequence[CameraFrame | CropFrame]) -> Iterator[list[Prepared]]:
         """What goes through the networks together: all, or what is ready as soon as it fills them twice."""
         if len(frames) == 1:
-            yield _usable(map(self._prepare, frames))
+            yield _usable([self._prepare(frames[0], self._decode(frames[0]))])
             return
         batch: list[Prepared] = []
-        for part in self._pool.map(self._prepare, frames):  # one thread, so frames are named in order
+        decoded = [self._decoders.submit(self._decode, frame).result for frame in frames]
+        # one thread, so frames are named in order
+        for part in self._pool.map(lambda frame, wait: self._prepare(frame, wait()), frames, decoded):
             batch += _usable([part])
             if sum(len(crops) for _, crops in batch) >= 2 * self._classifier.at_once:
                 yield batch
@@ -165,8 +170,7 @@ class ClassifyStage:
             )
         return result
 
-    def _prepare(self, frame: CameraFrame | CropFrame) -> Prepared | None:
-        decoded = self._decode(frame)
+    def _prepare(self, frame: CameraFrame | CropFrame, decoded: Decoded | None) -> Prepared | None:
         return None if decoded is None else self._cut(self._name(frame, decoded))
 
     def _decode(self, frame: CameraFrame | CropFrame) -> Decoded | None:

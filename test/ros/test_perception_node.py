@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -531,3 +532,23 @@ def test_sets_decisions_and_the_status_of_every_object_are_there_for_a_planner(
     assert (values["answer"], values["error at most"], values["coverage"]) == ("known", "0.250000", "0.95")
     assert values["top class"] in names and values["class changed"] == "no"
     assert set(values["set"].split("; ")) <= {*names, "any"}
+
+
+def test_a_frame_is_published_before_the_next_one_is_fused(make_node):
+    done = []
+
+    def fuse(frames):
+        done.extend(f"fused {frame}" for frame in frames)
+        return frames
+
+    frames = make_node().step(SimpleNamespace(views=lambda: ["left", "right"], fuse=fuse))
+    for frame in frames:
+        done.append(f"sent {frame}")
+    assert done == ["fused left", "sent left", "fused right", "sent right"]
+
+
+def test_the_executor_looks_at_one_event_of_a_subscription_and_at_none_of_an_output(make_node):
+    node = make_node()
+    before = len(list(node.waitables))
+    node.start()
+    assert len(list(node.waitables)) - before <= len(list(node.subscriptions)) + 1  # two of /tf_static

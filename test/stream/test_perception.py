@@ -353,10 +353,10 @@ def test_a_frame_that_raises_costs_only_itself_and_is_told(bundle):
     )
     cut, update = perception.classify._prepare, perception.engine.update
 
-    def prepare(frame):
+    def prepare(frame, decoded):
         if frame.header.stamp == START + 1:
             raise RuntimeError("a fault in the networks")
-        return cut(frame)
+        return cut(frame, decoded)
 
     def fuse(observation):
         if observation.stamp == START + 2:
