@@ -29,7 +29,7 @@ BRACKET = 3 * SECOND // 10  # between two boxes of a track that are interpolated
 NEAR = 3 * SECOND // 100  # ... and between two boxes where one is missing
 KEPT = SECOND  # frames, which are compared after LAG
 GONE = SECOND // 2  # without a box; its joins stay, and others may take its place
-TOGETHER = SECOND // 5  # that both were seen, before they may be joined
+TOGETHER = 2 * SECOND // 5  # that both were seen, before they may be joined
 MOST_TRACKS = 300
 
 
