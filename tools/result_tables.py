@@ -60,7 +60,7 @@ def paper(results: Results, name: str, *scores: str) -> str:
 def camera_traps(results: Results) -> str:
     """Whole sequences: a network from scratch, heads on a trained trunk, new sites and known ones."""
     record = results["reproduce-cameratraps"]
-    shown = ("last", "mean_pmf", "pool", "ella", "evidence_pool")
+    shown = ("last", "mean_pmf", "product", "wls", "ella", "pool", "evidence_pool")
     ways = {
         ("scratch", "site"): "from scratch, new sites",
         ("trunk", "site"): "trained trunk, new sites",
@@ -72,9 +72,10 @@ def camera_traps(results: Results) -> str:
             if row["fuser"] in shown and (row["way"], row["by"], row["L"]) == (*way, "all"):
                 mean, spread = row["mean"], row["spread"]
                 cells = [f"{short(mean[n])} ± {short(spread[n])}" for n in ("accuracy", "nll")]
-                rows.append([title, f"`{row['fuser']}`", *cells, *(short(mean[n]) for n in ("ece", "auroc"))])
+                cells += [short(mean[n]) for n in ("brier", "ece", "auroc")]
+                rows.append([title, f"`{row['fuser']}`", *cells])
                 title = ""  # once for each group
-    return markdown(["networks", "fuser", "accuracy", "NLL", "ECE", "AUROC, rare"], rows)
+    return markdown(["networks", "fuser", "accuracy", "NLL", "Brier", "ECE", "AUROC, rare"], rows)
 
 
 def fusers(results: Results, name: str, *cells: str) -> str:
