@@ -3,7 +3,7 @@
 Example:
     make bench ARGS=--quick
     make bench ARGS="--json bench.json"
-    make bench ARGS="--sections fusion,live"
+    make bench ARGS="--sections price --picture price.png"
     make bench ARGS=--report          # the networks on a GPU: a text to send to us
 """
 
@@ -21,13 +21,11 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.device import report
-from bench.drive import six_camera_bag
 from bench.fleet import measure_fleet
 from bench.fusion import measure_fusion
-from bench.live import measure_live
 from bench.machine import machine
 from bench.memory import measure_memory
-from bench.replay import measure_replay
+from bench.price import draw_price, measure_price
 from lla_fusion_ros import __version__
 from lla_fusion_ros.bundle import load_bundle
 from lla_fusion_ros.bundle.resources import find_model
@@ -35,9 +33,8 @@ from lla_fusion_ros.types.errors import LlaFusionError
 
 SECTIONS = {
     "fusion": "engine with the default fuser and warnings, against the float32 forward pass (CPU time)",
-    "replay": "replay of six cameras, against a bare loop of decode, crop, forward, arg max (wall time)",
+    "price": "the product against one plain network and an arg max: CPU time of a view, latency, overload",
     "fleet": "replay of many bags of two cameras on one worker and on two; core-hours and bytes for an hour",
-    "live": "the perception node with six cameras over DDS, against a plain arg-max node",
     "memory": "peak memory of a replay with all outputs, by the length of the bag",
 }
 
@@ -50,10 +47,7 @@ def records(section: str, road: Path, demo: Path, quick: bool) -> Iterator[dict[
         return measure_memory(demo, 8.0 if quick else 60.0, 4.0)
     if section == "fleet":
         return measure_fleet(load_bundle(demo), 20 if quick else 200)
-    bag = six_camera_bag(1.0 if quick else 4.0)
-    if section == "replay":
-        return measure_replay(bag, load_bundle(demo), 2 if quick else 5)
-    return measure_live(bag, str(demo.resolve()), 2.0 if quick else 6.0, 1 if quick else 3)
+    return measure_price(load_bundle(road), quick)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -69,7 +63,10 @@ def main(arguments: list[str] | None = None) -> int:
         for section in options.sections:
             document[section] = list(records(section, road, demo, options.quick))
             console.print(f"\n{section}: {SECTIONS[section]}", soft_wrap=True)
-            console.print(table(document[section]))
+            for rows in by_kind(document[section]):
+                console.print(table(rows))
+            if section == "price" and options.picture is not None:
+                draw_price(document[section], options.picture)
             if options.json is not None:
                 options.json.write_text(json.dumps(document, indent=1) + "\n")
     except LlaFusionError as error:
@@ -89,8 +86,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="fewer rounds: a look, not a measurement")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the records to this file")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw where the time of `price` goes")
     parser.add_argument("--report", action="store_true", help="only: the networks on this computer's GPU")
-    parser.add_argument("--road", default="gtsrb", help="bundle of the section fusion (%(default)s)")
+    parser.add_argument("--road", default="gtsrb", help="bundle of fusion and price (%(default)s)")
     parser.add_argument("--demo", default="signworld", help="bundle of the other sections (%(default)s)")
     options = parser.parse_args(arguments)
     options.sections = [name for name in options.sections.split(",") if name]
@@ -100,14 +98,27 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     return options
 
 
-def table(rows: list[dict[str, Any]]) -> Table:
-    """Records without their quartiles, which the JSON has."""
-    columns = [key for key in rows[0] if not key.endswith("_quartiles")]
-    shown = Table(*columns, box=None, header_style="bold")
-    for row in rows:
-        values = (row[key] for key in columns)
-        shown.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in values))
+def by_kind(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Records with the same keys belong together."""
+    kinds = dict.fromkeys(row.get("kind") for row in rows)
+    return [[row for row in rows if row.get("kind") == kind] for kind in kinds]
+
+
+def table(rows: list[dict[str, Any]]) -> Table | str:
+    """Records without their quartiles and stages, which the JSON has; a single one as a sentence."""
+    columns = [key for key in rows[0] if key not in ("kind", "stages_ms") and not key.endswith("_quartiles")]
+    lines = [[_text(row[key]) for key in columns] for row in rows]
+    if len(rows) == 1:
+        named = (f"{name} {value}" for name, value in zip(columns, lines[0], strict=True))
+        return f"{rows[0].get('kind', '')} {', '.join(named)}".strip()
+    shown = Table(*columns, box=None, header_style="bold", title=rows[0].get("kind"))
+    for line in lines:
+        shown.add_row(*line)
     return shown
+
+
+def _text(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 if __name__ == "__main__":

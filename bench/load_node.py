@@ -1,7 +1,8 @@
-"""`load_node`: the cameras of the benchmark: plays a bag as if it happened now and times the answers.
+"""`load_node`: the cameras of bench and soak: plays a bag as if it happened now and times the answers.
 
-Every message gets the present time as its stamp, so that the age of a stamp is the latency. The last line of
-standard output is the result as JSON.
+Every message gets the present time as its stamp, so that the age of a stamp is the latency. Nodes under test
+live in namespaces of their own and take turns, so that all of them see the same machine. Every line of
+standard output is a record of one turn as JSON.
 """
 
 from __future__ import annotations
@@ -11,55 +12,71 @@ import json
 import struct
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import psutil
 import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.qos import QoSProfile
-from sensor_msgs.msg import CompressedImage
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from tf2_msgs.msg import TFMessage
 from vision_msgs.msg import Detection2DArray
 
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.types import Message
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.cdr import NANOSECONDS, CdrReader
+from lla_fusion_ros.messages.status import parse_diagnostics
+from lla_fusion_ros.ros.publishers import TYPES
 
 _QOS = QoSProfile(depth=50)
-_STAMP_AT = 4  # bytes: after the CDR header
-_PATIENCE = 180.0  # seconds for the node under test to appear and to answer
-_GRACE = 3.0  # seconds for the last answers
+_LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+_STAMP_AT = {contract.TRANSFORMS_TYPE: 8}  # bytes of the message before its first stamp; 4 for all others
+_PATIENCE = 180.0  # seconds for the node under test to appear and to answer, and for /diagnostics
+_GRACE = 2.0  # seconds without an answer after which no more are expected
+_CAMERA = ": camera "
 
 
 class LoadNode(Node):
-    """Publishes recorded frames with fresh stamps and takes the answers."""
+    """Publishes recorded frames with fresh stamps below a namespace and takes the answers."""
 
-    def __init__(self, messages: Sequence[Message], rate: float) -> None:
-        super().__init__("load_node")
-        self._messages = messages
-        self._rate = rate
-        self.topics = {message.topic: message.type for message in messages}
-        types = {contract.COMPRESSED_IMAGE: CompressedImage, contract.DETECTIONS: Detection2DArray}
-        self._publishers_by_topic = {
-            topic: self.create_publisher(types[kind], topic, _QOS) for topic, kind in self.topics.items()
-        }
-        self.create_subscription(Detection2DArray, contract.FUSED_CLASSES, self._on_answer, _QOS, raw=True)
-        self._spinner = SingleThreadedExecutor()
-        self._spinner.add_node(self)
-        self.sent: dict[int, None] = {}  # stamps of frames
+    def __init__(self, messages: Sequence[Message], namespace: str = "") -> None:
+        super().__init__("load_node", namespace=namespace)
+        self._messages = [message for message in messages if message.topic != contract.STATIC_TRANSFORMS]
+        self._prefix = f"/{namespace}" if namespace else ""
+        types = {**TYPES, contract.TRANSFORMS_TYPE: TFMessage}
+        self._sends: dict[str, Any] = {}
+        for topic, kind in {message.topic: message.type for message in messages}.items():
+            qos = _LATCHED if topic == contract.STATIC_TRANSFORMS else _QOS
+            name = topic if kind == contract.TRANSFORMS_TYPE else self._prefix + topic
+            self._sends[topic] = self.create_publisher(types[kind], name, qos)
+        for message in messages:
+            if message.topic == contract.STATIC_TRANSFORMS:
+                self._sends[message.topic].publish(message.data)
+        answers = f"{self._prefix}/{contract.FUSED_CLASSES}"
+        self.create_subscription(Detection2DArray, answers, self._on_answer, _QOS, raw=True)
+        self.create_subscription(
+            DiagnosticArray, contract.NODE_DIAGNOSTICS, self._on_diagnostics, 10, raw=True
+        )
+        self.spinner = SingleThreadedExecutor()
+        self.spinner.add_node(self)
+        self.sent: set[int] = set()  # stamps of frames
         self.latency: dict[int, float] = {}  # milliseconds by stamp
+        self._answered_at = self._told_at = 0.0
+        self._counters: dict[str, Counter[str]] = {}
 
     def wait_for_listener(self) -> None:
         """Until the node under test listens to every topic and its answers would reach us."""
         give_up = time.monotonic() + _PATIENCE
         while time.monotonic() < give_up:
-            heard = all(p.get_subscription_count() for p in self._publishers_by_topic.values())
-            if heard and self.count_publishers(contract.FUSED_CLASSES):
+            heard = all(each.get_subscription_count() for each in self._sends.values())
+            if heard and self.count_publishers(f"{self._prefix}/{contract.FUSED_CLASSES}"):
                 return
-            self._spinner.spin_once(timeout_sec=0.01)
+            self.spinner.spin_once(timeout_sec=0.01)
         raise SystemExit("load_node: nobody listens to the cameras")
 
     def play(self, seconds: float, after_each: Callable[[], None] = lambda: None) -> None:
@@ -68,96 +85,113 @@ class LoadNode(Node):
         self.latency.clear()
         begun = time.monotonic()
         for due, message in self._schedule():
-            if due > seconds:
+            if due >= seconds:
                 break
             while (left := begun + due - time.monotonic()) > 0:
-                self._spinner.spin_once(timeout_sec=left)
+                self.spinner.spin_once(timeout_sec=left)
             self._send(message)
             after_each()
+        self._answered_at = time.monotonic()
 
     def wait_for_answers(self) -> None:
-        give_up = time.monotonic() + _GRACE
-        while len(self.latency) < len(self.sent) and time.monotonic() < give_up:
-            self._spinner.spin_once(timeout_sec=0.02)
+        while len(self.latency) < len(self.sent) and time.monotonic() < self._answered_at + _GRACE:
+            self.spinner.spin_once(timeout_sec=0.02)
+
+    def counters(self) -> dict[str, Counter[str]]:
+        """What the node under test has counted up to now, by camera."""
+        self._counters, asked, give_up = {}, time.time_ns(), time.monotonic() + _PATIENCE
+        while not self._counters or self._told_at <= asked:
+            if time.monotonic() > give_up:
+                raise SystemExit("load_node: no /diagnostics comes")
+            self.spinner.spin_once(timeout_sec=0.05)
+        return dict(self._counters)
 
     def _schedule(self) -> Iterator[tuple[float, Message]]:
         """Seconds after the beginning at which each message is due; the bag again and again."""
         first, last = self._messages[0].time, self._messages[-1].time
-        frames = len({message.time for message in self._messages})
-        length = (last - first) * frames / max(frames - 1, 1)
+        moments = len({message.time for message in self._messages})
+        length = (last - first) * moments / max(moments - 1, 1)
         turn = 0
         while True:
             self._stamps: dict[tuple[str, int], int] = {}
             for message in self._messages:
-                yield (message.time - first + turn * length) / 1e9 / self._rate, message
+                yield (message.time - first + turn * length) / 1e9, message
             turn += 1
 
     def _send(self, message: Message) -> None:
-        """The image of a frame comes first and gives the frame its stamp, different from every other."""
+        """The first message of a frame gives the frame its stamp, different from every other."""
         camera = message.topic.strip("/").partition("/")[0]
         stamp = self._stamps.setdefault((camera, message.time), time.time_ns())
         if message.type == contract.DETECTIONS:
-            self.sent[stamp] = None
-        data = bytearray(message.data)
-        struct.pack_into("<iI", data, _STAMP_AT, *divmod(stamp, NANOSECONDS))
-        self._publishers_by_topic[message.topic].publish(bytes(data))
+            self.sent.add(stamp)
+        at, fresh = _STAMP_AT.get(message.type, 4), struct.pack("<iI", *divmod(stamp, NANOSECONDS))
+        old = memoryview(message.data)  # may be megabytes: copied once
+        self._sends[message.topic].publish(b"".join((old[:at], fresh, old[at + len(fresh) :])))
 
     def _on_answer(self, raw: bytes) -> None:
         now = time.time_ns()
         stamp = CdrReader(raw).header().stamp
         if stamp in self.sent:
             self.latency[stamp] = (now - stamp) / 1e6
+            self._answered_at = time.monotonic()
+
+    def _on_diagnostics(self, raw: bytes) -> None:
+        header, statuses = parse_diagnostics(raw)
+        for status in statuses:
+            node, is_camera, camera = status.name.partition(_CAMERA)
+            if is_camera and f"/{node}".startswith(f"{self._prefix}/"):
+                self._told_at = header.stamp
+                numbers = {key: int(value) for key, value in status.values.items() if value.isdigit()}
+                self._counters[camera] = Counter(numbers)
 
 
-def recorded(path: Path, cameras: Sequence[str]) -> list[Message]:
-    """The images and detections of these cameras in a bag."""
+def recorded(path: Path) -> list[Message]:
+    """What a bag has of cameras and geometry."""
     with Bag(path) as bag:
-        topics = {
-            f"/{make(camera)}"
-            for camera in cameras
-            for make in (contract.compressed_topic, contract.detections_topic)
-        }
-        return list(bag.messages(topics))
+        return list(bag.messages())
 
 
-def _cpu_seconds(pid: int) -> float:
-    times = psutil.Process(pid).cpu_times()
-    return times.user + times.system
+def turn(node: LoadNode, process: psutil.Process, seconds: float) -> dict[str, Any]:
+    """Play for so long; what came back, and the CPU seconds of a process."""
+    before = process.cpu_times()
+    node.play(seconds)
+    node.wait_for_answers()
+    after, latency = process.cpu_times(), list(node.latency.values())
+    return {
+        "sent": len(node.sent),
+        "answered": len(latency),
+        "latency_ms": [round(each, 2) for each in latency],
+        "cpu_s": after.user + after.system - before.user - before.system,
+    }
 
 
 def main(args: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="load_node", description=__doc__)
-    parser.add_argument("bag", type=Path)
-    parser.add_argument("--cameras", nargs="+", required=True)
-    parser.add_argument("--rate", type=float, default=1.0)
-    parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--warm-up", type=float, default=1.5)
-    parser.add_argument("--pid", type=int, required=True, help="the process whose CPU time counts")
+    parser.add_argument("bags", type=Path, nargs="+", help="played one after the other")
+    parser.add_argument("--nodes", nargs="+", required=True, metavar="NAMESPACE=PID")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of a turn")
+    parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args(args)
     rclpy.init()
-    node = LoadNode(recorded(options.bag, options.cameras), options.rate)
-    node.wait_for_listener()
-    node.play(options.warm_up)
-    node.wait_for_answers()
-    cpu, begun = _cpu_seconds(options.pid), time.monotonic()
-    node.play(options.seconds)
-    node.wait_for_answers()
-    print(json.dumps(_result(node, _cpu_seconds(options.pid) - cpu, time.monotonic() - begun)), flush=True)
+    processes = {name: psutil.Process(int(pid)) for name, pid in (each.split("=") for each in options.nodes)}
+    for bag in options.bags:
+        messages = recorded(bag)
+        nodes = {name: LoadNode(messages, name) for name in processes}
+        for node in nodes.values():
+            node.wait_for_listener()
+            node.play(1.0)  # to warm up
+            node.wait_for_answers()
+        before = {name: node.counters() for name, node in nodes.items()}
+        for number in range(options.rounds):
+            for name in list(nodes) if number % 2 else list(nodes)[::-1]:
+                found = turn(nodes[name], processes[name], options.seconds)
+                print(json.dumps({"bag": str(bag), "node": name, **found}), flush=True)
+        for name, node in nodes.items():
+            counted = {"before": before[name], "after": node.counters()}
+            print(json.dumps({"bag": str(bag), "node": name, **counted}), flush=True)
+            node.destroy_node()
     rclpy.try_shutdown()
     return 0
-
-
-def _result(node: LoadNode, cpu: float, seconds: float) -> dict[str, float]:
-    answered = np.array(list(node.latency.values()) or [np.nan])
-    middle, high = np.percentile(answered, [50, 95])
-    return {
-        "sent": len(node.sent),
-        "answered": len(node.latency),
-        "p50_ms": round(float(middle), 2),
-        "p95_ms": round(float(high), 2),
-        "cpu_s": round(cpu, 3),
-        "seconds": round(seconds, 3),
-    }
 
 
 if __name__ == "__main__":

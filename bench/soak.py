@@ -81,8 +81,6 @@ def soak(minutes: float, model: str, threads: int, every: float, console: Consol
         watched = psutil.Process(node.pid)
         arguments = [
             str(bag),
-            "--cameras",
-            *CAMERAS,
             "--seconds",
             f"{minutes * 60:g}",
             "--every",

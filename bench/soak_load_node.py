@@ -10,35 +10,23 @@ import argparse
 import json
 import sys
 import time
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import rclpy
-from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.executors import ExternalShutdownException
 
 from bench.load_node import LoadNode, recorded
 from lla_fusion_ros.bags.types import Message
-from lla_fusion_ros.messages import contract
-from lla_fusion_ros.messages.status import parse_diagnostics
-
-_CAMERA = ": camera "
-_PATIENCE = 60.0  # seconds for /diagnostics to come
 
 
 class SoakLoad(LoadNode):
-    """Sends as LoadNode does, forgets what it has told, and hears /diagnostics."""
+    """Sends as LoadNode does, and forgets what it has told."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
-        super().__init__(messages, rate=1.0)
+        super().__init__(messages)
         self.sent_total = self.answered_total = 0
-        self._told_at = 0
-        self._counters: dict[str, Counter[str]] = {}
-        self.create_subscription(
-            DiagnosticArray, contract.NODE_DIAGNOSTICS, self._on_diagnostics, 10, raw=True
-        )
 
     def soak(self, seconds: float, every: float) -> None:
         """Send for so long, and tell about every interval."""
@@ -56,21 +44,12 @@ class SoakLoad(LoadNode):
         self.wait_for_answers()
         _say(self._interval(time.monotonic() - begun))
 
-    def counters(self) -> dict[str, Counter[str]]:
-        """What the node under test has counted up to now, by camera."""
-        self._counters, asked, give_up = {}, time.time_ns(), time.monotonic() + _PATIENCE
-        while not self._counters or self._told_at <= asked:
-            if time.monotonic() > give_up:
-                raise SystemExit("soak_load_node: no /diagnostics comes")
-            self._spinner.spin_once(timeout_sec=0.05)
-        return dict(self._counters)
-
     def _interval(self, elapsed: float) -> dict[str, float]:
         """What came since the last interval; frames without an answer yet are kept for the next."""
         latency = np.array(list(self.latency.values()) or [np.nan])
         answered = len(self.latency)
         for stamp in self.latency:
-            del self.sent[stamp]
+            self.sent.remove(stamp)
         self.latency.clear()
         self.answered_total += answered
         self.sent_total = self.answered_total + len(self.sent)
@@ -84,15 +63,6 @@ class SoakLoad(LoadNode):
             "max_ms": round(float(latency.max()), 2),
         }
 
-    def _on_diagnostics(self, raw: bytes) -> None:
-        header, statuses = parse_diagnostics(raw)
-        self._told_at = header.stamp
-        for status in statuses:
-            _, is_camera, camera = status.name.partition(_CAMERA)
-            if is_camera:
-                numbers = {key: int(value) for key, value in status.values.items() if value.isdigit()}
-                self._counters[camera] = Counter(numbers)
-
 
 def _say(line: dict) -> None:
     print(json.dumps(line), flush=True)
@@ -101,14 +71,13 @@ def _say(line: dict) -> None:
 def main(args: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="soak_load_node", description=__doc__)
     parser.add_argument("bag", type=Path)
-    parser.add_argument("--cameras", nargs="+", required=True)
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--every", type=float, default=5.0)
     parser.add_argument("--warm-up", type=float, default=5.0)
     options = parser.parse_args(args)
     rclpy.init()
     try:
-        node = SoakLoad(recorded(options.bag, options.cameras))
+        node = SoakLoad(recorded(options.bag))
         node.wait_for_listener()
         node.play(options.warm_up)
         node.wait_for_answers()

@@ -91,7 +91,7 @@ def compact(record: Record) -> Record:
     if "always" in record:
         return _faults(record)
     if "machine" in record:  # of the benchmark
-        return _with_machine(record, "fusion", "replay", "live", "memory")
+        return _with_machine(record, "fusion", "price", "memory")
     if "bundle" in record:  # of measure_misses.py
         return {**record, "command": plain_command(record["command"])}
     raise SystemExit(f"a record with the keys {', '.join(record)} is of no known kind")

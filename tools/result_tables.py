@@ -241,40 +241,61 @@ def weak_classes(results: Results, name: str, most: str, *title: str) -> str:
 def speed(results: Results) -> str:
     """What `make bench` measures."""
     record = results["bench"]
-    engine = [
-        f"{row['ratio_forward']:.0%} for {row['tracks']} (L = {row['L']}, {row['us_per_frame']:.0f} µs)"
-        for row in record["fusion"]
-    ]
-    replay = [
-        f"{row['views_per_s']:.0f} views/s in {row['precision']} "
-        f"({short(row['ratio_bare'], 2)} of the bare loop)"
-        for row in record["replay"]
-    ]
-    peaks = [f"{row['peak_mb']} MB for {row['bag_seconds']:g} s of a bag" for row in record["memory"]]
-    told = (
-        f"- Engine, of the float32 forward pass, for so many objects in a frame: {', '.join(engine)}.\n"
-        f"- Replay: {', '.join(replay)}.\n"
-        f"- Memory: {', '.join(peaks)}; {record['fusion'][0]['bytes_per_track']} bytes of an object, however "
-        f"long it is seen.\n- Live, 6 cameras with {record['live'][0]['objects']} objects each:\n\n"
-    )
-    header = ["frames/s", "dropped", "plain node drops", "latency (95%)", "CPU / plain node"]
-    rows = [
-        [
-            f"{row['frames_per_s']:g}",
-            f"{row['drops'] / row['frames']:.0%}",
-            f"{row['plain_drops'] / row['frames']:.0%}",
-            f"{row['p50_ms']:.0f} ms ({row['p95_ms']:.0f})",
-            f"{row['cpu_ratio_plain']:.2f}",
-        ]
-        for row in record["live"]
-    ]
-    note = f"\n{_machine(record)}; one run, one thread for the networks.\n"
+    found = {(_load(row), row["run"]): row for row in record["price"] if "run" in row}
+    rows = []
+    for load in dict.fromkeys(load for load, _ in found):
+        product, plain = found[load, "product"], found[load, "plain"]
+        ratios = (_times(product, key) for key in ("of_plain", "of_int8"))
+        rows.append([*load, f"{product['cpu_ms']:.2f} ms", *ratios, _latency(product), _latency(plain)])
+    header = ["", "objects", "CPU of a view", "/ float32", "/ int8", "latency (95%)", "float32: latency"]
+    note = f"\n{_machine(record)}; medians [quartiles], one thread unless said.\n"
     if record["machine"].get("load", 0) > record["machine"]["cores"]:
         note += (
-            "**Other programs kept the machine busier than it has cores**: on a quiet one drops, latency and "
-            "views/s are better, and ratios may differ too.\n"
+            "**Other programs kept the machine busier than it has cores**: on a quiet one latency and losses "
+            "are lower, and ratios may differ too.\n"
         )
-    return told + markdown(header, rows) + note
+    engine = [f"{row['ratio_forward']:.0%} for {row['tracks']} (L = {row['L']})" for row in record["fusion"]]
+    peaks = [f"{row['peak_mb']} MB for {row['bag_seconds']:g} s of a bag" for row in record["memory"]]
+    return (
+        f"{markdown(header, rows)}{note}\n{_overload(record['price'][-1])}"
+        f"- Engine, of the float32 forward pass, for so many objects in a frame: {', '.join(engine)}.\n"
+        f"- Memory: {', '.join(peaks)}; {record['fusion'][0]['bytes_per_track']} bytes of an object, however "
+        "long it is seen.\n"
+    )
+
+
+def _overload(row: dict[str, Any]) -> str:
+    """Where the frames went that more cameras send than can be served."""
+    ends = {
+        "fused_frames": "fused",
+        "dropped_queue_full": "dropped because the networks were behind (`queue_full`)",
+        "images_lost_by_dds": "lost by DDS",
+        "images_without_detections": "without boxes, which DDS lost or brought too late",
+        "unused_frames": "too late to be fused",
+        "uncounted": "**uncounted**",
+    }
+    shares = [f"{row[key] / row['sent']:.0%} {end}" for key, end in ends.items() if row.get(key, 0) > 0]
+    return (
+        f"- Overload, {row['cameras']} cameras with {row['objects']} objects each, {row['frames_per_s']:g} "
+        f"frames/s: {', '.join(shares)}. Fused of a camera: {row['fewest_of_a_camera']} to "
+        f"{row['most_of_a_camera']} of {row['sent'] // row['cameras']} frames, latency {_latency(row)}.\n"
+    )
+
+
+def _load(row: dict[str, Any]) -> tuple[str, str]:
+    """What one row of the table of prices is about."""
+    threads = ", 2 threads" if row.get("threads") == 2 else ""
+    where = f"live, {row['cameras']} cameras" if row["kind"] == "live" else f"replay{threads}"
+    return where, str(row["objects"])
+
+
+def _latency(row: dict[str, Any]) -> str:
+    return f"{row['p50_ms']:.0f} ms ({row['p95_ms']:.0f})" if "p50_ms" in row else ""
+
+
+def _times(row: dict[str, Any], key: str) -> str:
+    low, high = row[f"{key}_quartiles"]
+    return f"{row[key]:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def faults(results: Results) -> str:
