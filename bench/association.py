@@ -2,7 +2,7 @@
 
     python -m bench.association                                     # precision, recall, time: a minute
     python -m bench.association --ddad FOLDER                       # and a real rig (DDAD_mini)
-    python -m bench.association --model models/signworld.safetensors  # and fused NLL over that with true ids
+    python -m bench.association --model signworld  # and fused NLL over that with true ids
 
 10% of the boxes are missed and all are jittered by 5% of their sides. A pair is a track of one camera and one
 of another: "joined" if it ever was; recall is over pairs of one object that both cameras saw at 5 moments.
@@ -24,6 +24,7 @@ from scipy.spatial.transform import Rotation
 
 from bench.drive import six_camera_drive
 from lla_fusion_ros.bundle import load_bundle
+from lla_fusion_ros.bundle.resources import find_model
 from lla_fusion_ros.engine.engine import FusionEngine, Observation
 from lla_fusion_ros.images.crops import Pixels, check_boxes, cut_crops
 from lla_fusion_ros.networks.classifier import Classifier
@@ -244,7 +245,7 @@ def ddad(folder: Path, jitter: float, degrees: float, seed: int, score: Score) -
 
 def fused_nll(model: str, seeds: range, seconds: float) -> None:
     """What counts: the fused distribution with true ids, with association, and of each camera by itself."""
-    bundle = load_bundle(model)
+    bundle = load_bundle(find_model(model))
     classifier = Classifier(bundle)
     # [of all views, of views of joined tracks], each: how -> object -> NLL
     totals = [defaultdict[str, dict[str, float]](lambda: defaultdict(float)) for _ in range(2)]
@@ -342,7 +343,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="length of each drive")
     parser.add_argument("--tuning", action="store_true", help="the drives that constants were chosen on")
     parser.add_argument("--only", default="", help="cases whose name contains this")
-    parser.add_argument("--model", help="bundle for the fused NLL")
+    parser.add_argument("--model", help="bundle for the fused NLL, or the name of one that ships")
     parser.add_argument("--ddad", type=Path, help="folder of DDAD_mini")
     options = parser.parse_args()
     if not options.only:
