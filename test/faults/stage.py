@@ -24,7 +24,7 @@ from support.domains import reserved_domain
 from support.processes import RosProcess, child_environment, python_command
 from support.ros import RosGraph, ros_arguments
 
-PATIENCE = 600.0  # seconds; only what never comes takes so long, also on a machine with better things to do
+PATIENCE = 100.0  # seconds; only what never comes takes so long, also on a machine with better things to do
 MODULES = {
     "perception": "lla_fusion_ros.ros perception",
     "crop_classifier": "lla_fusion_ros.ros crop_classifier",
