@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ from lla_fusion_ros.types.views import QUALITIES
 
 MOST_STANDARD = 8.0  # standard deviations that a score may count
 BAD_PICTURES = 0.05  # the share of known tracks that are as odd as all are in pictures too bad to tell
-STEP = 1e6  # steepness and height of a step in the score
 LARGEST_PROJECTION = 1e6  # in standard deviations: keeps sums over the last views finite
 # Shares of ordinary tracks, largest first: the grid on which thresholds are kept.
 RATES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0001)
@@ -240,15 +239,6 @@ class Usual:
         picture = Detector.from_dict(record["picture"])
         return cls(picture, float(record["lowest"]), float(record["highest"]))
 
-    @classmethod
-    def from_unreadable(cls, record: dict[str, Any], unknown: Detector) -> Usual:
-        """Of bundles made before: any score is usual in pictures too bad to tell, a low one in others."""
-        old, lowest = Detector.from_dict(record), unknown.alarm.thresholds[0]
-        start = old.intercept - old.alarm.threshold(0.005)
-        alarm = replace(unknown.alarm, thresholds=tuple(t - lowest for t in unknown.alarm.thresholds))
-        steep = replace(old, coefficients=STEP * old.coefficients, intercept=STEP * start, alarm=alarm)
-        return cls(steep, lowest, STEP)
-
 
 @dataclass(frozen=True, slots=True)
 class WarningModel:
@@ -345,17 +335,11 @@ class WarningModel:
                     f"{list(SCORES)}; train or calibrate the bundle again"
                 )
             space = FeatureSpace(**{f.name: arrays[f.name].astype(np.float32) for f in fields(FeatureSpace)})
-            # bundles made before have "unreadable" in place of "usual", the first ones "ood" in "unknown"'s
-            unknown = Detector.from_dict(record.get("unknown") or {**record, "alarm": record["ood"]})
-            usual, unreadable = record.get("usual"), record.get("unreadable")
-            if usual is not None:
-                usual = Usual.from_dict(usual)
-            elif unreadable is not None:
-                usual = Usual.from_unreadable(unreadable, unknown)
+            usual = record["usual"]
             return cls(
                 space=space,
-                unknown=unknown,
-                usual=usual,
+                unknown=Detector.from_dict(record["unknown"]),
+                usual=None if usual is None else Usual.from_dict(usual),
                 feature_weight=float(record["feature_weight"]),
                 camera_span=float(record["camera_span"]),
                 switch=AlarmTable.from_dict(record["switch"]),
@@ -363,4 +347,6 @@ class WarningModel:
                 quality=dict(record["quality"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise BundleError(f"the warning model is incomplete: {error!r}") from error
+            raise BundleError(
+                f"the warning model is incomplete: {error!r}; calibrate the bundle again"
+            ) from error

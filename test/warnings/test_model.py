@@ -44,33 +44,11 @@ def test_a_record_without_its_parts_is_refused(model) -> None:
         WarningModel.from_parts({}, model.to_parts()[1])
 
 
-def test_a_record_of_an_older_file_loads_and_never_says_cannot_tell(world, model) -> None:
+def test_a_record_of_an_older_file_is_refused_with_the_way_out(model) -> None:
     arrays, record = model.to_parts()
-    unknown = record.pop("unknown")
-    record |= {**unknown, "ood": unknown["alarm"]}
-    del record["usual"], record["alarm"]
-    older = WarningModel.from_parts(arrays, record)
-    older.check(world.posterior.networks, world.posterior.features)
-    tracks = world.strange(5)
-    for a, b in zip(scores_along(world, model, tracks), scores_along(world, older, tracks), strict=True):
-        np.testing.assert_array_equal(a.p_values, b.p_values)
-
-
-def test_a_record_that_knows_only_pictures_too_bad_to_tell_says_what_it_said(world, model) -> None:
-    """As bundles had it before: one threshold for all pictures, and none for bad ones."""
-    arrays, record = model.to_parts()
-    columns = quality_columns(np.zeros((1, len(QUALITIES)))).shape[1]
-    dark = Detector(np.zeros(columns), np.ones(columns), -np.eye(columns)[0], 0.0, model.unknown.alarm)
-    older = WarningModel.from_parts(arrays, {**record, "usual": None, "unreadable": dark.as_dict()})
-    older.check(world.posterior.networks, world.posterior.features)
-    score = np.linspace(-20, 20, 81)
-    quality = np.zeros((len(score), len(QUALITIES)))
-    limit = model.unknown.alarm.threshold(0.005)
-    for brightness, bad in ((-limit - 0.01, True), (-limit + 0.01, False)):
-        quality[:, 0] = brightness
-        p_known, p_readable = older.p_values(score, quality)
-        np.testing.assert_array_equal(p_readable, model.unknown.alarm.p_value(score))
-        np.testing.assert_allclose(p_known, 1.0 if bad else p_readable)
+    record["unreadable"] = record.pop("usual")
+    with pytest.raises(BundleError, match="'usual'.*calibrate"):
+        WarningModel.from_parts(arrays, record)
 
 
 def test_scores_beyond_what_is_usual_in_such_pictures_are_alarming(model) -> None:
