@@ -15,7 +15,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,11 +39,10 @@ from lla_fusion_ros.types.resources import find_resource
 from lla_fusion_ros.types.settings import FusionSettings
 
 # What is compared, and the precision of its networks.
-RUNS = {"product": "auto", "plain": "float32", "plain int8": "int8"}
+RUNS = {"product": "auto", "product onnx": "int8", "plain": "float32", "plain int8": "int8"}
+FUSED = ("product", "product onnx")
 REPLAY = ((1, 1), (5, 1), (20, 1), (20, 2), (100, 1))  # objects of a frame, threads; 2 cameras
-LIVE = ((2, 1), (2, 5), (2, 20), (6, 5))  # cameras, objects of a frame
-QUICK_REPLAY, QUICK_LIVE = ((5, 1), (20, 1)), ((2, 5),)
-OVERLOAD = 16, 10
+QUICK_REPLAY = (5, 1), (20, 1)
 PROFILE_VARIABLES = "FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE"
 STAGES = ("decode", "pair", "crop", "network", "fuse", "encode")
 # The methods of these stages; `encode` stands in `Offline`.
@@ -58,37 +57,68 @@ _METHODS: dict[tuple[Any, str], str] = {
 Record = dict[str, Any]
 
 
+class Load(NamedTuple):
+    """What is sent to live nodes, ten times a second.
+
+    Attributes:
+        objects: of a frame.
+        raw: 1080p, not compressed; else 640 x 480, JPEG.
+    """
+
+    cameras: int
+    objects: int
+    raw: bool = False
+
+
+LIVE = (Load(1, 5), Load(2, 1), Load(2, 5), Load(2, 20), Load(2, 5, raw=True), Load(6, 5))
+QUICK_LIVE = (Load(2, 5),)
+OVERLOAD = Load(16, 10)
+
+
 def measure_price(bundle: Bundle, quick: bool) -> Iterator[Record]:
     """Records of three kinds: replay and live, one for each of RUNS, and overload."""
     with TemporaryDirectory(prefix="lla_price_") as place:
-        plain, file = plain_bundle(bundle), Path(place, "plain.safetensors")
-        save_bundle(plain, file)
-        models = {run: str(file) for run in RUNS} | {"product": str(Path(bundle.source).absolute())}
+        models = {"product": str(Path(bundle.source).absolute())}
+        bundles = bundles_of(bundle)
+        for run in list(RUNS)[1:]:
+            models[run] = str(Path(place, f"{bundles[run].meta.networks}.safetensors"))
+            save_bundle(bundles[run], Path(models[run]))
 
-        def bag(cameras: int, objects: int) -> Path:
-            path = Path(place, f"{cameras}_{objects}")
-            return path if path.exists() else write_scene(path, cameras, objects, seconds=1.0)
+        def bag(load: Load) -> Path:
+            path = Path(place, "_".join(map(str, load)))
+            return path if path.exists() else write_scene(path, *load[:2], seconds=1.0, raw=load.raw)
 
         for objects, threads in QUICK_REPLAY if quick else REPLAY:
-            yield from offline(bundle, plain, bag(2, objects), objects, threads, 3 if quick else 7)
-        points = QUICK_LIVE if quick else LIVE
-        for cameras in dict.fromkeys(count for count, _ in points):
-            bags = {str(bag(*point)): point[1] for point in points if point[0] == cameras}
-            turns = live(models, cameras, list(bags), 2.0, 2 if quick else 5)
-            for path, objects in bags.items():
-                yield from live_records({run: turns[run, path] for run in RUNS}, cameras, objects)
-        path = str(bag(*OVERLOAD))
-        turns = live({"product": models["product"]}, OVERLOAD[0], [path], 4.0 if quick else 20.0, 1)
-        yield overload_record(turns["product", path], *OVERLOAD)
+            yield from offline(bundles, bag(Load(2, objects)), objects, threads, 3 if quick else 7)
+        loads = QUICK_LIVE if quick else LIVE
+        for like in dict.fromkeys((load.cameras, load.raw) for load in loads):
+            bags = {str(bag(load)): load for load in loads if (load.cameras, load.raw) == like}
+            turns = live(models, like[0], list(bags), 2.0, 2 if quick else 5)
+            for path, load in bags.items():
+                yield from live_records({run: turns[run, path] for run in RUNS}, load)
+        path = str(bag(OVERLOAD))
+        turns = live({"product": models["product"]}, OVERLOAD.cameras, [path], 4.0 if quick else 20.0, 1)
+        yield overload_record(turns["product", path], OVERLOAD)
 
 
-def plain_bundle(bundle: Bundle) -> Bundle:
-    """Its first network alone, as graphs for ONNX Runtime."""
+def bundles_of(bundle: Bundle) -> dict[str, Bundle]:
+    """The bundle of each run."""
+    plain = in_onnx(first_network(bundle))
+    return {"product": bundle, "product onnx": in_onnx(bundle), "plain": plain, "plain int8": plain}
+
+
+def first_network(bundle: Bundle) -> Bundle:
+    """It alone."""
     own = {name: array for name, array in bundle.tensors.items() if name.startswith("network.0.")}
     own["posterior.factors"] = bundle.tensors["posterior.factors"][:1]
     temperature = bundle.meta.softmax_temperature[:1]
     meta = replace(bundle.meta, networks=1, softmax_temperature=temperature, warnings={})
-    fresh = exported(Bundle(meta, own, source=bundle.source))
+    return Bundle(meta, own, source=bundle.source)
+
+
+def in_onnx(bundle: Bundle) -> Bundle:
+    """Its networks as graphs for ONNX Runtime, in float32 and int8."""
+    fresh = exported(bundle)
     single, crops = fresh.graphs("float32"), sign_crops(30, 17, bundle.input_size)
     logging.disable(logging.WARNING)  # advice of the quantiser
     graphs = {"float32": single, "int8": [in_eight_bits(graph, crops) for graph in single]}
@@ -102,7 +132,7 @@ class Offline:
     def __init__(self, run: str, bundle: Bundle, messages: Sequence[Message], threads: int) -> None:
         self._messages, self._names, self.encoding = messages, bundle.class_names, 0.0
         self._cameras = sorted({message.topic.split("/")[1] for message in messages})
-        self._fuses = run == "product"
+        self._fuses = run in FUSED
         self._core = Perception(
             bundle,
             Classifier(bundle, "cpu", RUNS[run], threads=threads),
@@ -128,12 +158,12 @@ class Offline:
 
 
 def offline(
-    bundle: Bundle, plain: Bundle, bag: Path, objects: int, threads: int, rounds: int
+    bundles: dict[str, Bundle], bag: Path, objects: int, threads: int, rounds: int
 ) -> Iterator[Record]:
     """CPU time of a view, and of its stages where one thread does all."""
     messages = recorded(bag)
     views = objects * len(messages) // 2  # an image and its boxes
-    runs = {run: Offline(run, bundle if run == "product" else plain, messages, threads) for run in RUNS}
+    runs = {run: Offline(run, bundles[run], messages, threads) for run in RUNS}
     timed = interleaved(runs, rounds, least=0.0).seconds
     for run, played in runs.items():
         yield {
@@ -202,7 +232,7 @@ def live(models: dict[str, str], cameras: int, bags: Sequence[str], seconds: flo
                 "threads:=1",
             )
             words = [word for setting in settings for word in ("-p", setting)]
-            module = "lla_fusion_ros.ros perception" if run == "product" else "bench.argmax_node"
+            module = "lla_fusion_ros.ros perception" if run in FUSED else "bench.argmax_node"
             node = processes.start(name, module, ["--ros-args", "-r", f"__ns:=/{name}", *words])
             pids.append(f"{name}={node.pid}")
         arguments = [*bags, "--nodes", *pids, "--seconds", str(seconds), "--rounds", str(rounds)]
@@ -219,16 +249,15 @@ def live(models: dict[str, str], cameras: int, bags: Sequence[str], seconds: flo
     return turns
 
 
-def live_records(turns: dict[str, list[Record]], cameras: int, objects: int) -> Iterator[Record]:
+def live_records(turns: dict[str, list[Record]], load: Load) -> Iterator[Record]:
     ms = {
-        run: np.array([1e3 * turn["cpu_s"] / max(turn["answered"] * objects, 1) for turn in own[:-1]])
+        run: np.array([1e3 * turn["cpu_s"] / max(turn["answered"] * load.objects, 1) for turn in own[:-1]])
         for run, own in turns.items()
     }
     for run, own in turns.items():
         yield {
             "kind": "live",
-            "cameras": cameras,
-            "objects": objects,
+            **load._asdict(),
             "run": run,
             **costs(ms, run),
             **latency(own[:-1]),
@@ -236,7 +265,7 @@ def live_records(turns: dict[str, list[Record]], cameras: int, objects: int) -> 
         }
 
 
-def overload_record(turns: list[Record], cameras: int, objects: int) -> Record:
+def overload_record(turns: list[Record], load: Load) -> Record:
     """What is dropped and why; everything sent is counted."""
     *played, counted = turns
     answered = sum(turn["answered"] for turn in played)
@@ -247,9 +276,9 @@ def overload_record(turns: list[Record], cameras: int, objects: int) -> Record:
     ]
     return {
         "kind": "overload",
-        "cameras": cameras,
-        "objects": objects,
-        "frames_per_s": cameras * RATE,
+        "cameras": load.cameras,
+        "objects": load.objects,
+        "frames_per_s": load.cameras * RATE,
         **{key: value for key, value in account.items() if value or key == "uncounted"},
         "fewest_of_a_camera": min(fused),
         "most_of_a_camera": max(fused),
@@ -279,7 +308,7 @@ def draw_price(rows: Sequence[Record], path: Path) -> None:
     heard = {
         (row["objects"], row["run"]): row["cpu_ms"]
         for row in rows
-        if row["kind"] == "live" and row["cameras"] == 2
+        if row["kind"] == "live" and row["cameras"] == 2 and not row["raw"]
     }
     shown = [objects for objects in dict.fromkeys(o for o, _ in heard) if (objects, "product") in stages]
     figure, axes = pyplot.subplots(1, len(shown), figsize=(11, 4), layout="constrained", squeeze=False)

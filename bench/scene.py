@@ -13,7 +13,7 @@ from lla_fusion_ros.signworld import CLASS_NAMES
 from lla_fusion_ros.signworld.signs import face_of
 
 RATE = 10.0
-WIDTH, HEIGHT = 640, 480
+SIZE, RAW_SIZE = (640, 480), (1920, 1080)  # width, height
 _PICTURES = 8  # different ones; they are shown over and over
 _BEGIN = 10**18  # stamp of the first frame
 
@@ -22,14 +22,15 @@ def camera_names(count: int) -> list[str]:
     return [f"camera{number}" for number in range(1, count + 1)]
 
 
-def write_scene(bag: Path, cameras: int, objects: int, seconds: float) -> Path:
+def write_scene(bag: Path, cameras: int, objects: int, seconds: float, raw: bool = False) -> Path:
     """Cameras that are triggered together; an object keeps its id and its class, and sways a little."""
-    make_bag(_frames(cameras, objects, seconds), bag, "bench", CLASS_NAMES, "jpeg", overwrite=True)
+    frames = _frames(cameras, objects, seconds, RAW_SIZE if raw else SIZE)
+    make_bag(frames, bag, "bench", CLASS_NAMES, "raw" if raw else "jpeg", overwrite=True)
     return bag
 
 
-def _frames(cameras: int, objects: int, seconds: float) -> Iterator[SceneFrame]:
-    pictures = [_picture(objects, number) for number in range(_PICTURES)]
+def _frames(cameras: int, objects: int, seconds: float, size: tuple[int, int]) -> Iterator[SceneFrame]:
+    pictures = [_picture(objects, number, *size) for number in range(_PICTURES)]
     ids = tuple(map(str, range(1, objects + 1)))
     classes = tuple(CLASS_NAMES[number % len(CLASS_NAMES)] for number in range(objects))
     for step in range(round(seconds * RATE)):
@@ -39,18 +40,18 @@ def _frames(cameras: int, objects: int, seconds: float) -> Iterator[SceneFrame]:
             yield SceneFrame(camera, stamp, image, boxes, ids, classes)
 
 
-def _picture(objects: int, number: int) -> tuple[np.ndarray, np.ndarray]:
+def _picture(objects: int, number: int, width: int, height: int) -> tuple[np.ndarray, np.ndarray]:
     """RGB image and boxes cx, cy, w, h: signs on a grid."""
-    noise = np.random.default_rng(number).integers(60, 180, (HEIGHT // 8, WIDTH // 8, 3)).astype(np.uint8)
-    image = cv2.resize(noise, (WIDTH, HEIGHT), interpolation=cv2.INTER_CUBIC)
-    columns = int(np.ceil(np.sqrt(objects * WIDTH / HEIGHT)))
+    noise = np.random.default_rng(number).integers(60, 180, (height // 8, width // 8, 3)).astype(np.uint8)
+    image = cv2.resize(noise, (width, height), interpolation=cv2.INTER_CUBIC)
+    columns = int(np.ceil(np.sqrt(objects * width / height)))
     rows = -(-objects // columns)
-    side = min(int(0.6 * WIDTH / columns), int(0.6 * HEIGHT / rows), 64)
+    side = min(int(0.6 * width / columns), int(0.6 * height / rows), 64)
     sway = round(0.1 * side * np.sin(2 * np.pi * number / _PICTURES))
     boxes = np.empty((objects, 4))
     for index in range(objects):
-        left = round((index % columns + 0.5) * WIDTH / columns - side / 2) + sway
-        top = round((index // columns + 0.5) * HEIGHT / rows - side / 2)
+        left = round((index % columns + 0.5) * width / columns - side / 2) + sway
+        top = round((index // columns + 0.5) * height / rows - side / 2)
         face = cv2.resize(face_of(CLASS_NAMES[index % len(CLASS_NAMES)]), (side, side)).astype(np.float32)
         part = image[top : top + side, left : left + side]
         part[:] = part * (1 - face[..., 3:] / 255) + face[..., :3]
