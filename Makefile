@@ -25,7 +25,7 @@ help:
 	@echo "make setup   only bring .venv up to date   make setup LOCKED=1  with exactly the archives of the release"
 	@echo "make lint    style, imports, types          make format  rewrite to the style"
 	@echo "make lint-pythons   syntax, standard library and wheels for Python 3.10 to 3.14"
-	@echo "make bench   speed and memory              make soak    half an hour at full load: growth, lost frames"
+	@echo "make bench   speed and memory              make soak    an hour at 80% load: growth, lost frames"
 	@echo "make faults  broken input, dying nodes, wrong clocks, full disks"
 	@echo "make fuzz    atheris on every parser, SECONDS=60 each"
 	@echo "make clean   remove .venv and everything built"

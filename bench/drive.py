@@ -1,4 +1,4 @@
-"""The load of bench and soak: six cameras, 20 tracked objects in every frame, 640 x 480, JPEG."""
+"""Drives of up to six cameras with 20 objects in every frame, 640 x 480, JPEG: one is the load of soak."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from lla_fusion_ros import __version__
 from lla_fusion_ros.lab.makebag.write import SceneFrame, drive_frames, make_bag
 from lla_fusion_ros.signworld import CLASS_NAMES, Camera, Drive, DriveSettings, RoadsideObject
+from lla_fusion_ros.signworld.geometry import rig_of
 
 RATE, OBJECTS = 10.0, 20
 # name, metres to the right, degrees to the right, focal length in pixels
@@ -26,8 +27,8 @@ CAMERAS = tuple(name for name, *_ in _CAMERAS)
 _SPEED = 6.0  # metres a second
 
 
-def six_camera_drive(duration: float = 10.0, seed: int = 0) -> Drive:
-    """Six overlapping cameras down an alley of signs: every frame has OBJECTS tracked objects."""
+def six_camera_drive(duration: float = 10.0, seed: int = 0, count: int = len(CAMERAS)) -> Drive:
+    """Overlapping cameras, the first `count`, down an alley of signs: every frame has OBJECTS objects."""
     rng = np.random.default_rng([seed, 5])
     cameras = tuple(
         Camera(
@@ -38,7 +39,7 @@ def six_camera_drive(duration: float = 10.0, seed: int = 0) -> Drive:
             gain=float(rng.uniform(0.7, 1.1)),
             tint=(float(rng.uniform(0.94, 1.06)), 1.0, float(rng.uniform(0.94, 1.06))),
         )
-        for name, x, yaw, focal in _CAMERAS
+        for name, x, yaw, focal in _CAMERAS[:count]
     )
     objects: list[RoadsideObject] = []
     for row in range(int((_SPEED * duration + 60) / 5.0) + 1):
@@ -61,20 +62,23 @@ def six_camera_drive(duration: float = 10.0, seed: int = 0) -> Drive:
     )
 
 
-def six_camera_bag(seconds: float, progress: Callable[[int, int], None] | None = None) -> Path:
-    """The bag of the drive, rendered once for each version and kept in the user's cache."""
+def drive_bag(seconds: float, cameras: int, progress: Callable[[int, int], None]) -> Path:
+    """A drive as a detector without a tracker and a calibrated rig record it: boxes have no ids.
+
+    Rendered once for each version and kept in the user's cache.
+    """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lla_fusion_ros"
-    place = cache / f"six-cameras-{seconds:g}s-{__version__}"
+    place = cache / f"drive-{cameras}-cameras-{seconds:g}s-{__version__}"
     if place.exists() and place.with_name(place.name + ".truth.json").exists():
         return place
     cache.mkdir(parents=True, exist_ok=True)
-    drive = six_camera_drive(seconds)
+    drive = six_camera_drive(seconds, count=cameras)
 
     def counted() -> Iterator[SceneFrame]:
         for number, frame in enumerate(drive_frames(drive), start=1):
-            if progress is not None:
-                progress(number, len(drive))
+            progress(number, len(drive))
             yield frame
 
-    make_bag(counted(), place, "signworld", CLASS_NAMES, encoding="jpeg", overwrite=True)
+    rig = rig_of(drive)
+    make_bag(counted(), place, "signworld", CLASS_NAMES, "jpeg", overwrite=True, with_ids=False, rig=rig)
     return place

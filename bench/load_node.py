@@ -8,6 +8,7 @@ standard output is a record of one turn as JSON.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import struct
 import sys
@@ -46,16 +47,16 @@ class LoadNode(Node):
 
     def __init__(self, messages: Sequence[Message], namespace: str = "") -> None:
         super().__init__("load_node", namespace=namespace)
-        self._messages = [message for message in messages if message.topic != contract.STATIC_TRANSFORMS]
+        self._messages = [message for message in messages if not _is_latched(message.topic)]
         self._prefix = f"/{namespace}" if namespace else ""
         types = {**TYPES, contract.TRANSFORMS_TYPE: TFMessage}
         self._sends: dict[str, Any] = {}
         for topic, kind in {message.topic: message.type for message in messages}.items():
-            qos = _LATCHED if topic == contract.STATIC_TRANSFORMS else _QOS
+            qos = _LATCHED if _is_latched(topic) else _QOS
             name = topic if kind == contract.TRANSFORMS_TYPE else self._prefix + topic
             self._sends[topic] = self.create_publisher(types[kind], name, qos)
         for message in messages:
-            if message.topic == contract.STATIC_TRANSFORMS:
+            if _is_latched(message.topic):
                 self._sends[message.topic].publish(message.data)
         answers = f"{self._prefix}/{contract.FUSED_CLASSES}"
         self.create_subscription(Detection2DArray, answers, self._on_answer, _QOS, raw=True)
@@ -64,10 +65,12 @@ class LoadNode(Node):
         )
         self.spinner = SingleThreadedExecutor()
         self.spinner.add_node(self)
+        self.speed, self.turns = 1.0, 0  # of the bag; how often it was begun
         self.sent: set[int] = set()  # stamps of frames
         self.latency: dict[int, float] = {}  # milliseconds by stamp
         self._answered_at = self._told_at = 0.0
         self._counters: dict[str, Counter[str]] = {}
+        self.last_answer, self.joins = b"", 0
 
     def wait_for_listener(self) -> None:
         """Until the node under test listens to every topic and its answers would reach us."""
@@ -111,12 +114,15 @@ class LoadNode(Node):
         first, last = self._messages[0].time, self._messages[-1].time
         moments = len({message.time for message in self._messages})
         length = (last - first) * moments / max(moments - 1, 1)
-        turn = 0
-        while True:
+        for turn in itertools.count():
+            self.turns += 1
             self._stamps: dict[tuple[str, int], int] = {}
             for message in self._messages:
-                yield (message.time - first + turn * length) / 1e9, message
-            turn += 1
+                yield (message.time - first + turn * length) / 1e9 / self.speed, message
+
+    def data_of(self, message: Message) -> bytes:
+        """What is sent, but for its stamp."""
+        return message.data
 
     def _send(self, message: Message) -> None:
         """The first message of a frame gives the frame its stamp, different from every other."""
@@ -125,12 +131,13 @@ class LoadNode(Node):
         if message.type == contract.DETECTIONS:
             self.sent.add(stamp)
         at, fresh = _STAMP_AT.get(message.type, 4), struct.pack("<iI", *divmod(stamp, NANOSECONDS))
-        old = memoryview(message.data)  # may be megabytes: copied once
+        old = memoryview(self.data_of(message))  # may be megabytes: copied once
         self._sends[message.topic].publish(b"".join((old[:at], fresh, old[at + len(fresh) :])))
 
     def _on_answer(self, raw: bytes) -> None:
         now = time.time_ns()
         stamp = CdrReader(raw).header().stamp
+        self.last_answer = raw
         if stamp in self.sent:
             self.latency[stamp] = (now - stamp) / 1e6
             self._answered_at = time.monotonic()
@@ -143,6 +150,12 @@ class LoadNode(Node):
                 self._told_at = header.stamp
                 numbers = {key: int(value) for key, value in status.values.items() if value.isdigit()}
                 self._counters[camera] = Counter(numbers)
+            elif f"/{node}".startswith(f"{self._prefix}/"):
+                self.joins = int(status.values.get("joins", 0))
+
+
+def _is_latched(topic: str) -> bool:
+    return topic == contract.STATIC_TRANSFORMS or topic.endswith("/views/info")
 
 
 def recorded(path: Path) -> list[Message]:

@@ -1,20 +1,31 @@
-"""The load of bench: as many cameras and as many signs in every frame as wanted, as a bag."""
+"""The load of bench, and of the soak of `class_fusion`: as many cameras and signs as wanted, as a bag."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import cv2
 import numpy as np
 
+from bench.fusion import sign_crops
+from lla_fusion_ros.bags.writer import BagWriter
+from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.lab.makebag.write import SceneFrame, make_bag
+from lla_fusion_ros.messages.cdr import Header
+from lla_fusion_ros.messages.detections import Listing
+from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.signworld import CLASS_NAMES
 from lla_fusion_ros.signworld.signs import face_of
+from lla_fusion_ros.stream.frame_messages import Outgoing, bundle_message, view_messages
+from lla_fusion_ros.stream.frames import ViewFrame
 
 RATE = 10.0
 SIZE, RAW_SIZE = (640, 480), (1920, 1080)  # width, height
+IN_FRAME = 100  # objects of a frame of views
 _PICTURES = 8  # different ones; they are shown over and over
+_NUMBERED = re.compile(rb"\d{7}(?=\0)")  # ids of views
 _BEGIN = 10**18  # stamp of the first frame
 
 
@@ -27,6 +38,43 @@ def write_scene(bag: Path, cameras: int, objects: int, seconds: float, raw: bool
     frames = _frames(cameras, objects, seconds, RAW_SIZE if raw else SIZE)
     make_bag(frames, bag, "bench", CLASS_NAMES, "raw" if raw else "jpeg", overwrite=True)
     return bag
+
+
+def write_views(bag: Path, bundle: Bundle, cameras: int, objects: int, lives: int) -> Path:
+    """What `crop_classifier`s send of a crowd: each frame shows a part of the objects, part after part.
+
+    An object has an id of seven digits and is gone after `lives` rounds: another has its place. The bag is so
+    long that all have changed once; in the next turn an id is `objects` higher.
+    """
+    parts = objects // IN_FRAME
+    crops = sign_crops(lives, objects, bundle.input_size)  # [lives * objects, ...], a round after the other
+    views = Classifier(bundle, "cpu")(crops)
+    bbox = np.tile([320.0, 240.0, 0.0, 32.0, 32.0], (IN_FRAME, 1))
+    with BagWriter(bag) as writer:
+
+        def write(stamp: int, messages: Iterable[Outgoing], latched: bool = False) -> None:
+            for message in messages:
+                writer.add("/" + message.topic, message.type, latched)
+                writer.write("/" + message.topic, stamp, message.data)
+
+        for camera in camera_names(cameras):
+            write(_BEGIN, [bundle_message(camera, bundle, _BEGIN)], latched=True)
+        for number in range(lives * parts):
+            stamp = _BEGIN + round(number * 1e9 / RATE)
+            turn, part = divmod(number, parts)
+            rows = np.arange(part * IN_FRAME, (part + 1) * IN_FRAME)
+            changed = objects * (turn >= part % lives)  # not all at once
+            ids = tuple(f"{row + changed:07d}" for row in rows)
+            shown = views.take(turn * objects + rows)
+            for camera in camera_names(cameras):
+                frame = ViewFrame(camera, Header(stamp, camera), ids, bbox, shown, ids)
+                write(stamp, view_messages(frame, Listing(0.999)))
+    return bag
+
+
+def counted_up(views: bytes, by: int) -> bytes:
+    """A message of `write_views` with ids so much higher."""
+    return _NUMBERED.sub(lambda number: b"%07d" % (int(number[0]) + by), views)
 
 
 def _frames(cameras: int, objects: int, seconds: float, size: tuple[int, int]) -> Iterator[SceneFrame]:

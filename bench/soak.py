@@ -1,42 +1,58 @@
-"""Run the perception node at full load for a chosen time, and tell whether it grows, slows or loses frames.
+"""Run a node at a chosen load for a chosen time, and tell whether it grows, slows or loses frames.
 
-Six cameras at 10 Hz with 20 objects each, 640 x 480, JPEG, over DDS: the load of the benchmark.
-At the beginning the node is stopped for some seconds, so that every queue on the way has been full once and
-has the memory it will ever have; later stalls of the machine then cannot be taken for a leak.
-Exit code 0 only where memory, handles and threads are flat and every frame is accounted for.
+`perception` as users get it: boxes without ids, which it tracks, cameras joined by geometry, networks in ONNX
+Runtime, and `lla-fusion watch --web` with an open page. Or `class_fusion` alone (--fusion-only) with 1,000
+objects alive, of which each is soon replaced by one with a higher id. Everything runs on one core; the rate
+is the one at which the node takes a share --load of what the others leave of it, found in the first minute.
+
+Then the node is stopped for some seconds, so that every queue on the way has been full once and has the
+memory it will ever have; later stalls of the machine then cannot be taken for a leak. Exit code 0 only where
+memory, handles, threads and latency are flat and every frame is accounted for.
 
 Example:
     make soak ARGS="--minutes 2"
-    make soak ARGS="--minutes 30 --json soak.json --figure docs/images/robustness-soak.png"
+    make soak ARGS="--minutes 60 --json soak.json --figure docs/images/robustness-soak.png"
+    make soak ARGS="--fusion-only --minutes 30 --json soak_fusion.json"
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
+from urllib.parse import quote
+from urllib.request import urlopen
 
 import psutil
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from bench.drive import CAMERAS, OBJECTS, RATE, six_camera_bag
+from bench.drive import CAMERAS, OBJECTS, RATE, drive_bag
 from bench.machine import machine
-from bench.soak_result import MEASURED, balance, complaints, draw_soak, slopes
+from bench.price import in_onnx
+from bench.scene import camera_names, write_views
+from bench.soak_result import balance, complaints, cpu_seconds, draw_soak, slopes
 from lla_fusion_ros import __version__
+from lla_fusion_ros.bundle import load_bundle, save_bundle
+from lla_fusion_ros.bundle.resources import find_model
 from lla_fusion_ros.demo.processes import Processes
 from lla_fusion_ros.types.errors import LlaFusionError
 
-BAG_SECONDS = 4.0  # played over and over; the bench's own, so that it is rendered once
+BAG_SECONDS = 4.0  # of the drive, which is played over and over
 STALL = 4.0  # seconds
-NODE, LOAD = "lla_fusion_ros.ros perception", "bench.soak_load_node"
+ALIVE, LIVES = 1000, 3  # objects of --fusion-only, and how often each camera sees one
+PATIENCE = 60.0  # seconds for the watcher's page
 
 
 def lines_of(child: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
@@ -56,72 +72,118 @@ def stall(process: psutil.Process) -> None:
         process.resume()
 
 
-def soak(minutes: float, model: str, threads: int, every: float, console: Console) -> dict[str, Any]:
+def open_page(log: Path) -> Thread:
+    """Do what a browser does with the page that a watcher announces in its log."""
+    give_up = time.monotonic() + PATIENCE
+    while not (found := re.search(r"http://\S+?(?=,)", log.read_text())):
+        if time.monotonic() > give_up:
+            raise LlaFusionError(f"no page is served; see {log}")
+        time.sleep(0.1)
+    thread = Thread(target=_look, args=(found[0],), daemon=True)
+    thread.start()
+    return thread
+
+
+def _look(address: str) -> None:
+    """Every state, and with it the newest pictures, until the watcher ends."""
+    with suppress(OSError), urlopen(address + "events", timeout=PATIENCE) as page:
+        for line in page:
+            for camera in json.loads(line[6:])["cameras"] if line.startswith(b"data: ") else ():
+                with suppress(OSError):  # there is none yet
+                    urlopen(f"{address}picture?camera={quote(camera['name'])}", timeout=PATIENCE).read()
+
+
+def sample(process: psutil.Process, prefix: str = "") -> dict[str, float]:
+    """What must not grow."""
+    with process.oneshot():
+        return {
+            f"{prefix}memory_mb": round(process.memory_info().rss / 1e6, 3),
+            f"{prefix}handles": process.num_fds(),
+            f"{prefix}threads": process.num_threads(),
+        }
+
+
+def soak(options: argparse.Namespace, console: Console) -> dict[str, Any]:
     """Samples, slopes and the balance of one run."""
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     samples: list[dict[str, float]] = []
+    begun_on = machine()
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     with (
-        tempfile.TemporaryDirectory() as logs,
-        Processes(Path(logs)) as processes,
+        tempfile.TemporaryDirectory() as place,
+        Processes(Path(place)) as processes,
         Progress(*columns, console=console, disable=not console.is_terminal) as bar,
     ):
-        task = bar.add_task("rendering the drive", total=1.0)
-        bag = six_camera_bag(BAG_SECONDS, lambda done, all_: bar.update(task, completed=done, total=all_))
-        bar.update(task, description="starting", completed=0.0, total=minutes * 60)
-        cameras = "[" + ", ".join(CAMERAS) + "]"
-        chosen = (
-            f"cameras:={cameras}",
-            "identity:=global",
-            f"model:={model}",
-            f"threads:={threads}",
-            "image_transport:=compressed",
-        )
-        settings = [word for setting in chosen for word in ("-p", setting)]
-        node = processes.start("perception", NODE, ["--ros-args", *settings])
-        watched = psutil.Process(node.pid)
-        arguments = [
-            str(bag),
-            "--seconds",
-            f"{minutes * 60:g}",
-            "--every",
-            f"{every:g}",
-        ]
-        load = processes.start("load", LOAD, arguments, piped=True)
-        last: dict[str, Any] = {}
+        task = bar.add_task("preparing the load", total=1.0)
+        bundle = load_bundle(find_model(options.model))
+        if options.fusion_only:
+            node, names, objects = "class_fusion", camera_names(2), ALIVE
+            model = Path(bundle.source)
+            bag = write_views(Path(place, "views"), bundle, len(names), ALIVE, LIVES)
+            settings = []
+        else:
+            node, names, objects = "perception", list(CAMERAS[: options.cameras]), OBJECTS
+            model = Path(place, "exported.safetensors")
+            save_bundle(in_onnx(bundle), model)
+            bag = drive_bag(
+                BAG_SECONDS, len(names), lambda done, all_: bar.update(task, completed=done, total=all_)
+            )
+            settings = ["engine:=onnxruntime"]
+        bar.update(task, description="finding the rate", completed=0.0, total=options.minutes * 60)
+        settings += [f"cameras:=[{', '.join(names)}]", f"model:={model.absolute()}"]
+        words = [word for setting in settings for word in ("-p", setting)]
+        child = processes.start(node, f"lla_fusion_ros.ros {node}", ["--ros-args", *words])
+        watched = {"": psutil.Process(child.pid)}
+        running, page = [node], None
+        if not options.fusion_only:
+            child = processes.start("watch", "lla_fusion_ros.cli.main", ["watch", "--web", "--port", "0"])
+            watched["watch_"] = psutil.Process(child.pid)
+            running.append("watch")
+            page = open_page(Path(place, "watch.log"))
+        arguments = [str(bag), "--node", str(watched[""].pid), "--load", str(options.load)]
+        arguments += ["--seconds", str(options.minutes * 60), "--every", str(options.every)]
+        arguments += ["--objects", str(ALIVE)] if options.fusion_only else []
+        load = processes.start("load", "bench.soak_load_node", arguments, piped=True)
+        speed, last = 0.0, {}
         for line in lines_of(load):
-            processes.check("perception")
+            processes.check(*running)
+            if page is not None and not page.is_alive():
+                raise LlaFusionError("the watcher has closed its page")
+            if "speed" in line:
+                speed = line["speed"]
+                continue
             if "after" in line:
                 last = line
                 break
             if not samples:
-                stall(watched)
-            cpu = watched.cpu_times()
-            with watched.oneshot():
-                line |= {
-                    "memory_mb": round(watched.memory_info().rss / 1e6, 3),
-                    "handles": watched.num_fds(),
-                    "threads": watched.num_threads(),
-                    "cpu_s": round(cpu.user + cpu.system, 2),
-                }
+                stall(watched[""])
+            line |= cpu_seconds(watched[""])
+            for prefix, process in watched.items():
+                line |= sample(process, prefix)
             samples.append(line)
             text = f"{line['memory_mb']:.1f} MB, p95 {line['p95_ms']:.0f} ms, {line['answered']} frames"
             bar.update(task, completed=line["seconds"], description=text)
         if not last:
-            processes.check("perception", "load")
+            processes.check(*running, "load")
             raise LlaFusionError("the load ended without a result")
+    first, final = samples[1], samples[-1]  # after the stall
+    took, left = (final[key] - first[key] for key in ("cpu_s", "idle_s"))
     return {
         "version": __version__,
-        "machine": machine(),
+        "machine": begun_on,
         "load": {
-            "cameras": len(CAMERAS),
-            "rate": RATE,
-            "objects": OBJECTS,
-            "minutes": minutes,
-            "model": model,
+            "node": node,
+            "cameras": len(names),
+            "rate": round(RATE * speed, 2),
+            "objects": objects,
+            "minutes": options.minutes,
+            "model": options.model,
+            "core": round(took / (final["seconds"] - first["seconds"]), 3),
+            "share": round(took / (took + left), 3),
+            "highest_id": int(max(each["highest_id"] for each in samples)),
+            "joins": last["joins"],
         },
-        "balance": balance(
-            int(samples[-1]["sent"]), int(samples[-1]["answered"]), last["before"], last["after"]
-        ),
+        "balance": balance(int(final["sent"]), int(final["answered"]), last["before"], last["after"]),
         "slopes": slopes(samples),
         "samples": samples,
     }
@@ -131,10 +193,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--minutes", type=float, default=30.0, help="how long to run (default 30)")
-    parser.add_argument("--model", default="signworld", help="model file or name (default signworld)")
-    parser.add_argument("--threads", type=int, default=1, help="the node's parameter `threads` (default 1)")
-    parser.add_argument("--every", type=float, default=5.0, help="seconds between samples (default 5)")
+    parser.add_argument("--minutes", type=float, default=60.0, help="how long to run (%(default)g)")
+    parser.add_argument("--load", type=float, default=0.8, help="share of what it can get (%(default)g)")
+    parser.add_argument(
+        "--cameras", type=int, choices=range(1, 7), default=2, help="of the drive (%(default)s)"
+    )
+    parser.add_argument("--fusion-only", action="store_true", help="`class_fusion` with 1,000 objects")
+    parser.add_argument("--model", default="signworld", help="model file or name (%(default)s)")
+    parser.add_argument("--every", type=float, default=5.0, help="seconds between samples (%(default)g)")
     parser.add_argument("--json", type=Path, help="write samples, slopes and balance here")
     parser.add_argument("--figure", type=Path, help="draw the samples here (needs matplotlib)")
     options = parser.parse_args(arguments)
@@ -143,7 +209,7 @@ def main(arguments: list[str] | None = None) -> int:
     console = Console(highlight=False)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the nodes end with us, whoever ends us
     try:
-        result = soak(options.minutes, options.model, options.threads, options.every, console)
+        result = soak(options, console)
     except KeyboardInterrupt:
         console.print("stopped; the nodes have been ended")
         return 130
@@ -154,13 +220,13 @@ def main(arguments: list[str] | None = None) -> int:
         options.json.write_text(json.dumps(result, indent=1) + "\n")
     if options.figure:
         draw_soak(result["samples"], options.figure)
-    for name in MEASURED:
-        found = result["slopes"][name]
+    for name, found in result["slopes"].items():
         console.print(
-            f"{name:10} {found['level']:10.2f} {found['per_hour']:+10.3f} an hour "
+            f"{name:15} {found['level']:10.2f} {found['per_hour']:+10.3f} an hour "
             f"[{found['low']:+.3f}, {found['high']:+.3f}]"
         )
-    console.print(", ".join(f"{key} {value}" for key, value in result["balance"].items() if value))
+    for part in ("load", "balance"):
+        console.print(", ".join(f"{key} {value}" for key, value in result[part].items() if value))
     wrong = complaints(result)
     for sentence in wrong:
         console.print(f"soak: {sentence}")

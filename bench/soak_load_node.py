@@ -1,7 +1,7 @@
-"""`soak_load_node`: the cameras of `make soak`: the load of the bench for as long as wanted.
+"""`soak_load_node`: the cameras of `make soak`: a bag over and over, as fast as loads the node as wanted.
 
-Every line of standard output is a JSON object: one per interval, and at the end the counters that the node
-under test tells on /diagnostics, before and after.
+Every line of standard output is a JSON object: the speed that was found, one per interval, and at the end the
+counters that the node under test tells on /diagnostics, before and after.
 """
 
 from __future__ import annotations
@@ -14,19 +14,41 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import psutil
 import rclpy
 from rclpy.executors import ExternalShutdownException
 
 from bench.load_node import LoadNode, recorded
+from bench.scene import counted_up
+from bench.soak_result import cpu_seconds, faster
 from lla_fusion_ros.bags.types import Message
+from lla_fusion_ros.messages.detections import parse_detections
+
+_TRIES, _TRY = 4, 12.0  # seconds in which the speed is found
 
 
 class SoakLoad(LoadNode):
     """Sends as LoadNode does, and forgets what it has told."""
 
-    def __init__(self, messages: Sequence[Message]) -> None:
+    def __init__(self, messages: Sequence[Message], objects: int) -> None:
         super().__init__(messages)
+        self._objects = objects  # by which ids count up in every turn of the bag
         self.sent_total = self.answered_total = 0
+
+    def data_of(self, message: Message) -> bytes:
+        if not message.topic.endswith("/views"):
+            return message.data
+        return counted_up(message.data, self.turns * self._objects)
+
+    def find_speed(self, process: psutil.Process, load: float) -> None:
+        """Play for a while, and change the speed until the node takes a share `load` of what it can get."""
+        for _ in range(_TRIES):
+            before = cpu_seconds(process)
+            self.play(_TRY)
+            after = cpu_seconds(process)
+            spent = {key: after[key] - before[key] for key in after}
+            self.speed *= faster(spent["cpu_s"] / _TRY, spent["idle_s"] / _TRY, load)
+            self.wait_for_answers()
 
     def soak(self, seconds: float, every: float) -> None:
         """Send for so long, and tell about every interval."""
@@ -54,13 +76,14 @@ class SoakLoad(LoadNode):
         self.answered_total += answered
         self.sent_total = self.answered_total + len(self.sent)
         middle, high = np.percentile(latency, [50, 95])
+        ids = parse_detections(self.last_answer).ids if self.last_answer else ()
         return {
             "seconds": round(elapsed, 2),
             "sent": self.sent_total,
             "answered": self.answered_total,
             "p50_ms": round(float(middle), 2),
             "p95_ms": round(float(high), 2),
-            "max_ms": round(float(latency.max()), 2),
+            "highest_id": max((int(name.rpartition("/")[2]) for name in ids), default=0),
         }
 
 
@@ -71,19 +94,21 @@ def _say(line: dict) -> None:
 def main(args: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="soak_load_node", description=__doc__)
     parser.add_argument("bag", type=Path)
+    parser.add_argument("--node", type=int, required=True, help="process id of the node under test")
+    parser.add_argument("--load", type=float, required=True)
     parser.add_argument("--seconds", type=float, required=True)
-    parser.add_argument("--every", type=float, default=5.0)
-    parser.add_argument("--warm-up", type=float, default=5.0)
+    parser.add_argument("--every", type=float, required=True)
+    parser.add_argument("--objects", type=int, default=0, help="of which ids count up in every turn")
     options = parser.parse_args(args)
     rclpy.init()
     try:
-        node = SoakLoad(recorded(options.bag))
+        node = SoakLoad(recorded(options.bag), options.objects)
         node.wait_for_listener()
-        node.play(options.warm_up)
-        node.wait_for_answers()
+        node.find_speed(psutil.Process(options.node), options.load)
         before = node.counters()
+        _say({"speed": round(node.speed, 3)})
         node.soak(options.seconds, options.every)
-        _say({"before": before, "after": node.counters()})
+        _say({"before": before, "after": node.counters(), "joins": node.joins})
     except (KeyboardInterrupt, ExternalShutdownException):
         return 130
     finally:

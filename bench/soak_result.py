@@ -7,24 +7,52 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 from scipy.stats import theilslopes
 
-# name -> unit; what must not grow. Latency depends on the machine and its other guests: told, not judged.
-MEASURED = {"memory_mb": "MB", "handles": "", "threads": "", "p50_ms": "ms", "p95_ms": "ms"}
-JUDGED = ("memory_mb", "handles", "threads")
-FLAT = 0.01  # a growth over the whole run below this share of the level is none
+# name -> unit, and the growth over the whole run, as a share of the level, below which it is flat. Latency
+# depends on the machine and its other guests, too.
+MEASURED = {
+    "memory_mb": ("MB", 0.01),
+    "handles": ("", 0.01),
+    "threads": ("", 0.01),
+    "p50_ms": ("ms", 0.1),
+    "p95_ms": ("ms", 0.1),
+    "watch_memory_mb": ("MB", 0.01),
+    "watch_handles": ("", 0.01),
+    "watch_threads": ("", 0.01),
+}
 BLOCK = 60.0  # seconds; a tenth of a run shorter than ten minutes
 SETTLE = 0.1  # share of the run, at most two minutes, in which pools and caches fill
-# Where a received image can end. `unused_frames` are those of which every object was dropped with a reason.
+# Where a frame, an image or its views, can end. Of `unused_frames` every object was dropped with a reason.
 ENDS = (
     "fused_frames",
     "unused_frames",
     "dropped_queue_full",
     "dropped_bad_image",
+    "dropped_bad_embeddings",
     "images_without_detections",
+    "dropped_views_without_embeddings",
     "waiting_images",
+    "waiting_views",
     "waiting_frames",
 )
+LOST = ("dropped_images_lost", "dropped_views_lost")
+
+
+def cpu_seconds(process: psutil.Process) -> dict[str, float]:
+    """What a process has taken, and what all left of the cores that it may use."""
+    own, all_ = process.cpu_times(), psutil.cpu_times(percpu=True)
+    idle = sum(all_[core].idle + all_[core].iowait for core in process.cpu_affinity())
+    return {"cpu_s": round(own.user + own.system, 2), "idle_s": round(idle, 2)}
+
+
+def faster(own: float, idle: float, load: float) -> float:
+    """By which factor to play faster, for the node to take a share `load` of what others leave of a core.
+
+    own, idle: shares of the core; what the others took grows with the speed, too.
+    """
+    return float(np.clip(load / max(own + load * (1 - own - idle), 0.01), 0.5, 2.0))
 
 
 def balance(sent: int, answered: int, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, int]:
@@ -33,18 +61,22 @@ def balance(sent: int, answered: int, before: Mapping[str, Any], after: Mapping[
     for camera, counters in after.items():
         for key, value in counters.items():
             total[key] = total.get(key, 0) + value - before.get(camera, {}).get(key, 0)
-    lost_by_dds = total.get("dropped_images_lost", 0)
+    lost_by_dds = sum(total.get(key, 0) for key in LOST)
     ends = {key: total.get(key, 0) for key in ENDS}
     counted = sum(ends.values()) + lost_by_dds
     return {
         "sent": sent,
         "answered": answered,
         **ends,
-        "images_lost_by_dds": lost_by_dds,
-        "detections_lost_by_dds": total.get("dropped_detections_lost", 0),
+        "lost_by_dds": lost_by_dds,
         "internal_errors": total.get("dropped_internal_error", 0),
         "uncounted": sent - counted,
     }
+
+
+def _settled(samples: Sequence[Mapping[str, float]]) -> list[Mapping[str, float]]:
+    begin = min(SETTLE * samples[-1]["seconds"], 120.0)
+    return [sample for sample in samples if sample["seconds"] >= begin]
 
 
 def slopes(samples: Sequence[Mapping[str, float]]) -> dict[str, dict[str, Any]]:
@@ -53,14 +85,15 @@ def slopes(samples: Sequence[Mapping[str, float]]) -> dict[str, dict[str, Any]]:
     It runs over medians of minutes: samples of a few seconds hang together (a batch in work holds its
     memory), and taking them for independent ones would make the interval too narrow.
     """
-    length = samples[-1]["seconds"]
-    settled = [sample for sample in samples if sample["seconds"] >= min(SETTLE * length, 120.0)]
+    settled = _settled(samples)
     seconds = np.array([sample["seconds"] for sample in settled])
-    block = min(BLOCK, length / 10)
+    block = min(BLOCK, seconds[-1] / 10)
     blocks, of_sample = np.unique(seconds // block, return_inverse=True)
     hours = (blocks + 0.5) * block / 3600.0
     found = {}
-    for name, unit in MEASURED.items():
+    for name, (unit, allowed) in MEASURED.items():
+        if name not in samples[0]:
+            continue
         every = np.array([sample[name] for sample in settled], float)
         values = np.array([np.median(every[of_sample == number]) for number in range(len(blocks))])
         good = np.isfinite(values)
@@ -73,7 +106,7 @@ def slopes(samples: Sequence[Mapping[str, float]]) -> dict[str, dict[str, Any]]:
             "per_hour": round(float(slope), 4),
             "low": round(float(low), 4),
             "high": round(float(high), 4),
-            "flat": bool(low <= 0 or growth <= FLAT * level),
+            "flat": bool(low <= 0 or growth <= allowed * level),
         }
     return found
 
@@ -85,30 +118,30 @@ def complaints(result: Mapping[str, Any]) -> list[str]:
         wrong.append(f"{result['balance']['uncounted']} frames were lost without being counted")
     if result["balance"]["internal_errors"]:
         wrong.append(f"{result['balance']['internal_errors']} internal errors")
-    for name in JUDGED:
-        slope = result["slopes"][name]
+    for name, slope in result["slopes"].items():
         if not slope["flat"]:
             wrong.append(f"{name} grows by {slope['per_hour']:g} {slope['unit']} an hour")
     return wrong
 
 
 def draw_soak(samples: Sequence[Mapping[str, float]], path: Path) -> None:
-    """Four small panels over the minutes of the run."""
+    """Four small panels over the minutes of the run, after the settling."""
     from lla_fusion_ros.lab.plots import COLOURS, figure  # matplotlib: only for the figure
 
+    samples = _settled(samples)
     minutes = [sample["seconds"] / 60 for sample in samples]
     with figure(path, 1, 4, 12.0, 2.8) as axes:
         memory, handles, latency, frames = axes[0]
         for axis, title, keys in (
-            (memory, "resident memory, MB", ("memory_mb",)),
-            (handles, "handles and threads", ("handles", "threads")),
+            (memory, "resident memory, MB", ("memory_mb", "watch_memory_mb")),
+            (handles, "handles and threads", ("handles", "threads", "watch_handles", "watch_threads")),
             (latency, "latency, ms: median and 95%", ("p50_ms", "p95_ms")),
         ):
-            for colour, key in zip(COLOURS, keys, strict=False):
-                axis.plot(minutes, [sample[key] for sample in samples], color=colour, label=key)
+            for colour, key in zip(COLOURS, (key for key in keys if key in samples[0]), strict=False):
+                label = key.removesuffix("_mb").removesuffix("_ms").replace("_", ": ")
+                axis.plot(minutes, [sample[key] for sample in samples], color=colour, label=label)
             axis.set_title(title)
-            if len(keys) > 1:
-                axis.legend()
+            axis.legend()
         rates = [
             (after["answered"] - before["answered"]) / max(after["seconds"] - before["seconds"], 1e-9)
             for before, after in zip(samples, samples[1:], strict=False)

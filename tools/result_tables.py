@@ -269,7 +269,7 @@ def _overload(row: dict[str, Any]) -> str:
     ends = {
         "fused_frames": "fused",
         "dropped_queue_full": "dropped because the networks were behind (`queue_full`)",
-        "images_lost_by_dds": "lost by DDS",
+        "lost_by_dds": "lost by DDS",
         "images_without_detections": "without boxes, which DDS lost or brought too late",
         "unused_frames": "too late to be fused",
         "uncounted": "**uncounted**",
