@@ -167,7 +167,7 @@ def soak(options: argparse.Namespace, console: Console) -> dict[str, Any]:
             processes.check(*running, "load")
             raise LlaFusionError("the load ended without a result")
     first, final = samples[1], samples[-1]  # after the stall
-    took, left = (final[key] - first[key] for key in ("cpu_s", "idle_s"))
+    seconds, own, others = (final[key] - first[key] for key in ("seconds", "cpu_s", "others_s"))
     return {
         "version": __version__,
         "machine": begun_on,
@@ -178,8 +178,8 @@ def soak(options: argparse.Namespace, console: Console) -> dict[str, Any]:
             "objects": objects,
             "minutes": options.minutes,
             "model": options.model,
-            "core": round(took / (final["seconds"] - first["seconds"]), 3),
-            "share": round(took / (took + left), 3),
+            "core": round(own / seconds, 3),
+            "share": round(own / (seconds - others), 3),
             "highest_id": int(max(each["highest_id"] for each in samples)),
             "joins": last["joins"],
         },

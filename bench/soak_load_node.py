@@ -24,7 +24,7 @@ from bench.soak_result import cpu_seconds, faster
 from lla_fusion_ros.bags.types import Message
 from lla_fusion_ros.messages.detections import parse_detections
 
-_TRIES, _TRY = 4, 12.0  # seconds in which the speed is found
+_TRIES, _TRY = 5, 12.0  # seconds in which the speed is found
 
 
 class SoakLoad(LoadNode):
@@ -45,10 +45,9 @@ class SoakLoad(LoadNode):
         for _ in range(_TRIES):
             before = cpu_seconds(process)
             self.play(_TRY)
-            after = cpu_seconds(process)
-            spent = {key: after[key] - before[key] for key in after}
-            self.speed *= faster(spent["cpu_s"] / _TRY, spent["idle_s"] / _TRY, load)
+            own, others = ((now - before[key]) / _TRY for key, now in cpu_seconds(process).items())
             self.wait_for_answers()
+            self.speed *= faster(own, others, len(self.latency) / len(self.sent), load)
 
     def soak(self, seconds: float, every: float) -> None:
         """Send for so long, and tell about every interval."""

@@ -37,22 +37,31 @@ ENDS = (
     "waiting_views",
     "waiting_frames",
 )
+ANSWERED, SLOWER = 0.98, 0.8  # a smaller share of answers than this asks for fewer frames
 LOST = ("dropped_images_lost", "dropped_views_lost")
 
 
-def cpu_seconds(process: psutil.Process) -> dict[str, float]:
-    """What a process has taken, and what all left of the cores that it may use."""
-    own, all_ = process.cpu_times(), psutil.cpu_times(percpu=True)
-    idle = sum(all_[core].idle + all_[core].iowait for core in process.cpu_affinity())
-    return {"cpu_s": round(own.user + own.system, 2), "idle_s": round(idle, 2)}
+def cpu_seconds(node: psutil.Process) -> dict[str, float]:
+    """What a node has taken, and the other processes of the soak."""
+    parent = node.parent()
+    assert parent is not None
+    taken = {}
+    for process in (parent, *parent.children()):
+        times = process.cpu_times()
+        taken[process.pid] = times.user + times.system
+    own = taken.pop(node.pid)
+    return {"cpu_s": round(own, 2), "others_s": round(sum(taken.values()), 2)}
 
 
-def faster(own: float, idle: float, load: float) -> float:
+def faster(own: float, others: float, answered: float, load: float) -> float:
     """By which factor to play faster, for the node to take a share `load` of what others leave of a core.
 
-    own, idle: shares of the core; what the others took grows with the speed, too.
+    own, others: shares of the core, both of which grow with the speed. Where frames are lost that does not
+    hold, and there is too much of them.
     """
-    return float(np.clip(load / max(own + load * (1 - own - idle), 0.01), 0.5, 2.0))
+    if answered < ANSWERED:
+        return SLOWER
+    return float(np.clip(load / max(own + load * others, 0.01), 0.5, 2.0))
 
 
 def balance(sent: int, answered: int, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, int]:

@@ -65,10 +65,11 @@ def test_frames_of_views_are_accounted_for_too():
     assert balance(100, 90, {}, after)["uncounted"] == 2
 
 
-@pytest.mark.parametrize(("own", "idle"), [(0.4, 0.5), (0.6, 0.15), (0.7, 0.0)])
-def test_the_node_takes_its_share_at_the_speed_that_is_found(own: float, idle: float):
-    factor, others = faster(own, idle, 0.8), 1 - own - idle
+@pytest.mark.parametrize(("own", "others"), [(0.4, 0.1), (0.6, 0.25), (0.7, 0.3)])
+def test_the_node_takes_its_share_at_the_speed_that_is_found(own: float, others: float):
+    factor = faster(own, others, 1.0, 0.8)
     assert factor * own / (1 - factor * others) == pytest.approx(0.8)
+    assert faster(own, others, 0.9, 0.8) < 1, "frames were lost"
 
 
 def test_a_crowd_stays_as_large_while_its_ids_count_up(tmp_path):
