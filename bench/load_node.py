@@ -48,6 +48,7 @@ class LoadNode(Node):
     def __init__(self, messages: Sequence[Message], namespace: str = "") -> None:
         super().__init__("load_node", namespace=namespace)
         self._messages = [message for message in messages if not _is_latched(message.topic)]
+        self._cameras = {_camera_of(message.topic) for message in messages}  # others' are none of ours
         self._prefix = f"/{namespace}" if namespace else ""
         types = {**TYPES, contract.TRANSFORMS_TYPE: TFMessage}
         self._sends: dict[str, Any] = {}
@@ -126,7 +127,7 @@ class LoadNode(Node):
 
     def _send(self, message: Message) -> None:
         """The first message of a frame gives the frame its stamp, different from every other."""
-        camera = message.topic.strip("/").partition("/")[0]
+        camera = _camera_of(message.topic)
         stamp = self._stamps.setdefault((camera, message.time), time.time_ns())
         if message.type == contract.DETECTIONS:
             self.sent.add(stamp)
@@ -146,12 +147,16 @@ class LoadNode(Node):
         header, statuses = parse_diagnostics(raw)
         for status in statuses:
             node, is_camera, camera = status.name.partition(_CAMERA)
-            if is_camera and f"/{node}".startswith(f"{self._prefix}/"):
+            if is_camera and camera in self._cameras and f"/{node}".startswith(f"{self._prefix}/"):
                 self._told_at = header.stamp
                 numbers = {key: int(value) for key, value in status.values.items() if value.isdigit()}
                 self._counters[camera] = Counter(numbers)
-            elif f"/{node}".startswith(f"{self._prefix}/"):
+            elif not is_camera and f"/{node}".startswith(f"{self._prefix}/"):
                 self.joins = int(status.values.get("joins", 0))
+
+
+def _camera_of(topic: str) -> str:
+    return topic.strip("/").partition("/")[0]
 
 
 def _is_latched(topic: str) -> bool:

@@ -51,7 +51,7 @@ from lla_fusion_ros.types.errors import LlaFusionError
 
 BAG_SECONDS = 4.0  # of the drive, which is played over and over
 STALL = 4.0  # seconds
-ALIVE, LIVES = 1000, 3  # objects of --fusion-only, and how often each camera sees one
+ALIVE, LIVES = 1000, 2  # objects of --fusion-only, and how often each camera sees one
 PATIENCE = 60.0  # seconds for the watcher's page
 
 
@@ -111,7 +111,7 @@ def soak(options: argparse.Namespace, console: Console) -> dict[str, Any]:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     with (
         tempfile.TemporaryDirectory() as place,
-        Processes(Path(place)) as processes,
+        Processes(Path(place), options.domain) as processes,
         Progress(*columns, console=console, disable=not console.is_terminal) as bar,
     ):
         task = bar.add_task("preparing the load", total=1.0)
@@ -201,6 +201,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--fusion-only", action="store_true", help="`class_fusion` with 1,000 objects")
     parser.add_argument("--model", default="signworld", help="model file or name (%(default)s)")
     parser.add_argument("--every", type=float, default=5.0, help="seconds between samples (%(default)g)")
+    parser.add_argument("--domain", type=int, help="ROS domain (one at random)")
     parser.add_argument("--json", type=Path, help="write samples, slopes and balance here")
     parser.add_argument("--figure", type=Path, help="draw the samples here (needs matplotlib)")
     options = parser.parse_args(arguments)

@@ -37,7 +37,7 @@ ENDS = (
     "waiting_views",
     "waiting_frames",
 )
-ANSWERED, SLOWER = 0.98, 0.8  # a smaller share of answers than this asks for fewer frames
+ANSWERED, SLOWER = 0.95, 0.8  # a smaller share of answers than this asks for fewer frames
 LOST = ("dropped_images_lost", "dropped_views_lost")
 
 
