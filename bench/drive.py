@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 from lla_fusion_ros import __version__
-from lla_fusion_ros.lab.makebag.write import SceneFrame, drive_frames, make_bag
+from lla_fusion_ros.lab.makebag.write import drive_frames, make_bag, truth_beside
 from lla_fusion_ros.signworld import CLASS_NAMES, Camera, Drive, DriveSettings, RoadsideObject
 from lla_fusion_ros.signworld.geometry import rig_of
 
@@ -62,23 +61,16 @@ def six_camera_drive(duration: float = 10.0, seed: int = 0, count: int = len(CAM
     )
 
 
-def drive_bag(seconds: float, cameras: int, progress: Callable[[int, int], None]) -> Path:
+def drive_bag(seconds: float, cameras: int) -> Path:
     """A drive as a detector without a tracker and a calibrated rig record it: boxes have no ids.
 
     Rendered once for each version and kept in the user's cache.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lla_fusion_ros"
     place = cache / f"drive-{cameras}-cameras-{seconds:g}s-{__version__}"
-    if place.exists() and place.with_name(place.name + ".truth.json").exists():
-        return place
-    cache.mkdir(parents=True, exist_ok=True)
-    drive = six_camera_drive(seconds, count=cameras)
-
-    def counted() -> Iterator[SceneFrame]:
-        for number, frame in enumerate(drive_frames(drive), start=1):
-            progress(number, len(drive))
-            yield frame
-
-    rig = rig_of(drive)
-    make_bag(counted(), place, "signworld", CLASS_NAMES, "jpeg", overwrite=True, with_ids=False, rig=rig)
+    if not (place.exists() and truth_beside(place).exists()):
+        cache.mkdir(parents=True, exist_ok=True)
+        drive = six_camera_drive(seconds, count=cameras)
+        frames, rig = drive_frames(drive), rig_of(drive)
+        make_bag(frames, place, "signworld", CLASS_NAMES, "jpeg", overwrite=True, with_ids=False, rig=rig)
     return place

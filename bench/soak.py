@@ -26,8 +26,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -44,7 +45,7 @@ from bench.price import in_onnx
 from bench.scene import camera_names, write_views
 from bench.soak_result import balance, complaints, cpu_seconds, draw_soak, slopes
 from lla_fusion_ros import __version__
-from lla_fusion_ros.bundle import load_bundle, save_bundle
+from lla_fusion_ros.bundle import Bundle, load_bundle, save_bundle
 from lla_fusion_ros.bundle.resources import find_model
 from lla_fusion_ros.demo.processes import Processes
 from lla_fusion_ros.types.errors import LlaFusionError
@@ -93,7 +94,7 @@ def _look(address: str) -> None:
                     urlopen(f"{address}picture?camera={quote(camera['name'])}", timeout=PATIENCE).read()
 
 
-def sample(process: psutil.Process, prefix: str = "") -> dict[str, float]:
+def sample(process: psutil.Process, prefix: str) -> dict[str, float]:
     """What must not grow."""
     with process.oneshot():
         return {
@@ -103,68 +104,90 @@ def sample(process: psutil.Process, prefix: str = "") -> dict[str, float]:
         }
 
 
+@dataclass(frozen=True)
+class Case:
+    """What is soaked.
+
+    Attributes:
+        objects: alive for `class_fusion`, in each frame for `perception`.
+        settings: parameters of the node.
+        watch: with an open page of the watcher.
+    """
+
+    node: str
+    cameras: Sequence[str]
+    objects: int
+    bag: Path
+    settings: Sequence[str]
+    watch: bool
+
+
+def default_case(bundle: Bundle, cameras: int, place: Path) -> Case:
+    save_bundle(in_onnx(bundle), place / "exported.safetensors")
+    settings = [f"model:={place / 'exported.safetensors'}", "engine:=onnxruntime"]
+    bag = drive_bag(BAG_SECONDS, cameras)
+    return Case("perception", CAMERAS[:cameras], OBJECTS, bag, settings, watch=True)
+
+
+def fusion_case(bundle: Bundle, place: Path) -> Case:
+    cameras = camera_names(2)
+    bag = write_views(place / "views", bundle, len(cameras), ALIVE, LIVES)
+    settings = [f"model:={Path(bundle.source).absolute()}"]
+    return Case("class_fusion", cameras, ALIVE, bag, settings, watch=False)
+
+
 def soak(options: argparse.Namespace, console: Console) -> dict[str, Any]:
     """Samples, slopes and the balance of one run."""
+    begun_on, samples, told = machine(), list[dict[str, Any]](), dict[str, Any]()
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    samples: list[dict[str, float]] = []
-    begun_on = machine()
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     with (
-        tempfile.TemporaryDirectory() as place,
-        Processes(Path(place), options.domain) as processes,
+        tempfile.TemporaryDirectory() as folder,
+        Processes(Path(folder), options.domain) as processes,
         Progress(*columns, console=console, disable=not console.is_terminal) as bar,
     ):
-        task = bar.add_task("preparing the load", total=1.0)
-        bundle = load_bundle(find_model(options.model))
-        if options.fusion_only:
-            node, names, objects = "class_fusion", camera_names(2), ALIVE
-            model = Path(bundle.source)
-            bag = write_views(Path(place, "views"), bundle, len(names), ALIVE, LIVES)
-            settings = []
-        else:
-            node, names, objects = "perception", list(CAMERAS[: options.cameras]), OBJECTS
-            model = Path(place, "exported.safetensors")
-            save_bundle(in_onnx(bundle), model)
-            bag = drive_bag(
-                BAG_SECONDS, len(names), lambda done, all_: bar.update(task, completed=done, total=all_)
-            )
-            settings = ["engine:=onnxruntime"]
-        bar.update(task, description="finding the rate", completed=0.0, total=options.minutes * 60)
-        settings += [f"cameras:=[{', '.join(names)}]", f"model:={model.absolute()}"]
+        task = bar.add_task("preparing", total=options.minutes * 60)
+        bundle, place = load_bundle(find_model(options.model)), Path(folder)
+        case = (
+            fusion_case(bundle, place)
+            if options.fusion_only
+            else default_case(bundle, options.cameras, place)
+        )
+        settings = (*case.settings, f"cameras:=[{', '.join(case.cameras)}]")
         words = [word for setting in settings for word in ("-p", setting)]
-        child = processes.start(node, f"lla_fusion_ros.ros {node}", ["--ros-args", *words])
-        watched = {"": psutil.Process(child.pid)}
-        running, page = [node], None
-        if not options.fusion_only:
+        child = processes.start("node", f"lla_fusion_ros.ros {case.node}", ["--ros-args", *words])
+        node = psutil.Process(child.pid)
+        watched, names, page = {"": node}, ["node"], None
+        if case.watch:
             child = processes.start("watch", "lla_fusion_ros.cli.main", ["watch", "--web", "--port", "0"])
             watched["watch_"] = psutil.Process(child.pid)
-            running.append("watch")
-            page = open_page(Path(place, "watch.log"))
-        arguments = [str(bag), "--node", str(watched[""].pid), "--load", str(options.load)]
-        arguments += ["--seconds", str(options.minutes * 60), "--every", str(options.every)]
-        arguments += ["--objects", str(ALIVE)] if options.fusion_only else []
-        load = processes.start("load", "bench.soak_load_node", arguments, piped=True)
-        speed, last = 0.0, {}
-        for line in lines_of(load):
-            processes.check(*running)
+            names.append("watch")
+            page = open_page(place / "watch.log")
+        arguments = {
+            "node": node.pid,
+            "load": options.load,
+            "seconds": options.minutes * 60,
+            "every": options.every,
+            "objects": case.objects,
+        }
+        words = [str(case.bag), *(f"--{name}={value}" for name, value in arguments.items())]
+        for line in lines_of(processes.start("load", "bench.soak_load_node", words, piped=True)):
+            processes.check(*names)
             if page is not None and not page.is_alive():
                 raise LlaFusionError("the watcher has closed its page")
-            if "speed" in line:
-                speed = line["speed"]
+            if "seconds" not in line:
+                told |= line
                 continue
-            if "after" in line:
-                last = line
-                break
             if not samples:
-                stall(watched[""])
-            line |= cpu_seconds(watched[""])
+                stall(node)
+            line |= cpu_seconds(node)
             for prefix, process in watched.items():
                 line |= sample(process, prefix)
             samples.append(line)
             text = f"{line['memory_mb']:.1f} MB, p95 {line['p95_ms']:.0f} ms, {line['answered']} frames"
             bar.update(task, completed=line["seconds"], description=text)
-        if not last:
-            processes.check(*running, "load")
+        if "after" not in told:
+            processes.check(*names, "load")
             raise LlaFusionError("the load ended without a result")
     first, final = samples[1], samples[-1]  # after the stall
     seconds, own, others = (final[key] - first[key] for key in ("seconds", "cpu_s", "others_s"))
@@ -172,18 +195,18 @@ def soak(options: argparse.Namespace, console: Console) -> dict[str, Any]:
         "version": __version__,
         "machine": begun_on,
         "load": {
-            "node": node,
-            "cameras": len(names),
-            "rate": round(RATE * speed, 2),
-            "objects": objects,
+            "node": case.node,
+            "cameras": len(case.cameras),
+            "rate": round(RATE * told["speed"], 2),
+            "objects": case.objects,
             "minutes": options.minutes,
             "model": options.model,
             "core": round(own / seconds, 3),
             "share": round(own / (seconds - others), 3),
-            "highest_id": int(max(each["highest_id"] for each in samples)),
-            "joins": last["joins"],
+            "highest_id": max(each["highest_id"] for each in samples),
+            "joins": told["joins"],
         },
-        "balance": balance(int(final["sent"]), int(final["answered"]), last["before"], last["after"]),
+        "balance": balance(final["sent"], final["answered"], told["before"], told["after"]),
         "slopes": slopes(samples),
         "samples": samples,
     }

@@ -97,7 +97,7 @@ def main(args: Sequence[str] | None = None) -> int:
     parser.add_argument("--load", type=float, required=True)
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--every", type=float, required=True)
-    parser.add_argument("--objects", type=int, default=0, help="of which ids count up in every turn")
+    parser.add_argument("--objects", type=int, required=True, help="by which ids of views count up")
     options = parser.parse_args(args)
     rclpy.init()
     try:
