@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -44,11 +44,7 @@ def _model(name: str, engine: str) -> tuple[Bundle, Classifier]:
 
 
 class Core:
-    """Tells what a node that saw just these frames, in this order, would publish.
-
-    Args:
-        infos, transforms: where cameras are, as messages: CameraInfo by camera, and those of /tf_static.
-    """
+    """Tells what a node that saw just these frames, in this order, would publish."""
 
     def __init__(
         self,
@@ -57,15 +53,15 @@ class Core:
         identity: str = "global",
         model: str = "signworld",
         engine: str = "auto",
-        infos: Mapping[str, bytes] | None = None,
-        transforms: Sequence[bytes] = (),
     ) -> None:
         stream = StreamSettings(identity=identity)
         self._perception = Perception(*_model(model, engine), cameras, stream, settings or FusionSettings())
-        for camera, info in (infos or {}).items():
-            self._perception.offer(camera, "camera_info", info)
-        for message in transforms:
-            self.take_transforms(message)
+        self._before: dict[str, Counter[str]] = {}
+
+    def reset(self) -> None:
+        """As `~/reset`: what was learnt of the cameras stays, what was counted is no more."""
+        self._perception.reset()
+        self._before = {camera: self._perception.tally.of(camera) for camera in self._perception.cameras}
 
     def take_info(self, camera: str, message: bytes) -> None:
         self._perception.offer(camera, "camera_info", message)
@@ -83,7 +79,7 @@ class Core:
 
     def losses(self, camera: str) -> Counter[str]:
         """What was not used of a camera's frames, by reason."""
-        counts = self._perception.tally.of(camera)
+        counts = self._perception.tally.of(camera) - self._before.get(camera, Counter())
         return Counter({key: count for key, count in counts.items() if key.startswith("dropped_")})
 
 

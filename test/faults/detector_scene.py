@@ -18,7 +18,7 @@ from faults.core import Core, Names, Shot
 from faults.drive import CAMERAS, COMPRESSED, Road
 from faults.outcome import NotPossible
 from faults.scene import Scene
-from faults.stage import Stage
+from faults.stage import PATIENCE, Stage
 from lla_fusion_ros.bundle import load_bundle, save_bundle
 from lla_fusion_ros.bundle.resources import find_model
 from lla_fusion_ros.messages import contract
@@ -28,6 +28,7 @@ from lla_fusion_ros.types.settings import FusionSettings
 from support.camera import SECOND
 from support.drive import short_road
 from support.processes import RosProcess
+from support.waiting import wait_for
 
 YOLO = "yolo_msgs/msg/DetectionArray"
 NODE = "perception"
@@ -55,11 +56,15 @@ def yolo_boxes(camera: str, stamp: int, boxes: Any, ids: Sequence[str] = (), sco
 
 
 class YoloRoad(Road):
-    """The drive as a detector without a tracker sees it."""
+    """The drive as a detector without a tracker sees it, but for the cameras that have another detector."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.others: frozenset[str] = frozenset()
 
     def shot(self, index: int, stamp: int) -> Shot:
         shot, frame = super().shot(index, stamp), self.frames[index]
-        return with_yolo(shot, frame.boxes)
+        return shot if frame.camera in self.others else with_yolo(shot, frame.boxes)
 
 
 def with_yolo(shot: Shot, boxes: Any, ids: Sequence[str] = (), scores: Any = 0.9) -> Shot:
@@ -100,8 +105,8 @@ class DetectorScene(Scene):
         self._detections_class = DetectionArray
         self.infos = {camera: write_camera_info(info) for camera, info in rig().infos.items()}
         self.transforms = write_transforms(rig().mounts)
-        self.told = True
         self._transforms_class = TFMessage
+        self.road: YoloRoad
         super().__init__(stage, (NODE,), share, road=YoloRoad())
         self._infos = {
             camera: self.vehicle.create_publisher(CameraInfo, contract.camera_info_topic(camera), 10)
@@ -112,12 +117,13 @@ class DetectorScene(Scene):
         self.reset()
 
     def new_core(self, settings: FusionSettings | None = None, identity: str = "auto") -> Core:
-        geometry = (self.infos, [self.transforms]) if self.told else ({}, ())
-        return Core(CAMERAS, settings, "auto", self.model, "onnxruntime", *geometry)
+        return Core(CAMERAS, settings, "auto", self.model, "onnxruntime")
 
     def forget_answers(self, settings: FusionSettings | None = None, identity: str = "auto") -> None:
+        core = self._core
         super().forget_answers(settings, identity)
-        self._names = Names()
+        self._core, self._names = core, Names()
+        core.reset()  # as the node, which still knows how well its cameras fit each other
 
     def start(self, name: str, **options: Any) -> RosProcess:
         params = {"identity": "auto", "model": self.model, "engine": "onnxruntime"}
@@ -127,22 +133,31 @@ class DetectorScene(Scene):
         return DetectorCamera(self.vehicle, name, self._detections_class)
 
     def tell_geometry(self) -> None:
-        """Let the node know where its cameras are, and wait until it does."""
-        self.told = True
+        """Tell the node where its cameras are until it knows: it may be heard before it hears."""
         if self._static is None:
             qos = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
             topic = contract.STATIC_TRANSFORMS
             self._static = self.vehicle.create_publisher(self._transforms_class, topic, qos)
-        self.graph.wait_for_subscribers(self._static)
-        self._static.publish(self.transforms)
-        for camera, publisher in self._infos.items():
-            self.graph.wait_for_subscribers(publisher)
-            publisher.publish(self.infos[camera])
-        self.diagnosed.fresh(self.nodes)
+        self.say_transforms(self.transforms)
+        for camera, info in self.infos.items():
+            self._core.take_info(camera, info)
+
+        def tell() -> None:
+            for camera, publisher in self._infos.items():
+                publisher.publish(self.infos[camera])
+            self.diagnosed.fresh(self.nodes)
+
+        knows = "joined with other cameras"
+        wait_for(
+            lambda: all(self.says(camera, "geometry").startswith(knows) for camera in CAMERAS),
+            PATIENCE,
+            "a node that knows where its cameras are",
+            tell,
+        )
 
     def silence_geometry(self) -> None:
         """Nobody tells a node that starts now where its cameras are."""
-        self.told = False
+        self._core = self.new_core()
         self.vehicle.destroy_publisher(self._static)
         self._static = None
 

@@ -11,7 +11,7 @@ from std_msgs.msg import String
 from vision_msgs.msg import Detection2DArray
 
 from faults.detector_scene import NODE, YOLO, DetectorScene, OtherParticipant, rig, with_yolo
-from faults.drive import CAMERAS, with_boxes
+from faults.drive import CAMERAS
 from faults.outcome import Checks
 from faults.registry import fault
 from faults.stage import PATIENCE
@@ -96,17 +96,12 @@ def another_detector(scene: DetectorScene, checks: Checks) -> int:
     with OtherParticipant(scene) as other:
         topic = contract.detections_topic("left")
         camera.detections = other.create_publisher(Detection2DArray, topic, QoSProfile(depth=500))
-        scene.graph.wait_for_subscribers(camera.detections, timeout=PATIENCE)
-        for _ in range(8):
-            shot, seen = scene.road.next(), scene.road.scene
-            if shot.camera == "left":
-                shot = with_boxes(replace(shot, detections_type=contract.DETECTIONS), seen.ids, seen.boxes)
-            scene.step(shot)
+        scene.road.others = frozenset({"left"})
+        scene.answered_again(keeps_tracks=True)
+    scene.road.others = frozenset()
     scene.vehicle.destroy_publisher(camera.images)
     scene.cameras["left"] = scene.camera("left")
-    scene.graph.wait_for_subscribers(scene.cameras["left"].images, timeout=PATIENCE)
-    scene.graph.wait_for_subscribers(scene.cameras["left"].detections, timeout=PATIENCE)
-    scene.drive(6)
+    scene.answered_again(keeps_tracks=True)
     scene.settle()
     changes = scene.growth(NODE, "left")["detection_type_changes"]
     checks.that(changes == 2, f"{changes} changes of type counted, not 2")

@@ -9,11 +9,9 @@ from contextlib import ExitStack
 from types import TracebackType
 
 from faults.outcome import NotPossible
-from lla_fusion_ros.types.resources import find_resource
 
 NETWORK = "10.231.0"
 FAR_ADDRESS, OTHER_ADDRESS = f"{NETWORK}.2", f"{NETWORK}.77"
-PROFILES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
 # The far computer's processes find no shared memory of the near one's.
 OWN_MEMORY = "mount -t tmpfs -o size=1g tmpfs /dev/shm && echo ready && exec sleep infinity"
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -26,10 +24,7 @@ class Link:
     Taking the far interface down leaves the near one without a carrier, as a pulled cable does.
     """
 
-    def __init__(self, profile: str = "config/fastdds.xml") -> None:
-        """`profile` is that of Fast DDS on both computers; empty: its defaults."""
-        path = str(find_resource(profile)) if profile else ""
-        self.surroundings = dict.fromkeys(PROFILES, path) if path else {}
+    def __init__(self) -> None:
         self._near, self._far = f"lla_near_{os.getpid()}", f"lla_far_{os.getpid()}"
         self._exits = ExitStack()
 

@@ -9,7 +9,7 @@ from std_srvs.srv import Trigger
 
 from faults.outcome import Checks
 from faults.registry import fault
-from faults.scene import Scene
+from faults.scene import PARAMS, Scene
 from faults.stage import PATIENCE
 from lla_fusion_ros.ros.node_settings import NODES, is_changeable
 
@@ -36,13 +36,10 @@ def random_parameters(scene: Scene, checks: Checks) -> int:
             scene.flow([scene.road.next()])
     checks.that(0 < refused < count, f"{refused} of {count} refused")
     changeable = [field for group, field in known if is_changeable(group, field.name)]
-    for field in changeable:  # twice, since some depend on each other
-        scene.set_parameter("perception", field.name, field.default)
-    for field in changeable:
-        result = scene.set_parameter("perception", field.name, field.default)
-        checks.that(result.successful, f"{field.name} cannot be set back: {result.reason}")
-    for name, value in (("identity", "global"), ("listed_mass", 1.0)):  # as the scene began
-        scene.set_parameter("perception", name, value)
+    for last in (False, True):  # twice, since some depend on each other
+        for field in changeable:
+            result = scene.set_parameter("perception", field.name, PARAMS.get(field.name, field.default))
+            checks.that(result.successful or not last, f"{field.name} cannot be set back: {result.reason}")
     scene.graph.call(scene.vehicle, Trigger, "/perception/reset", Trigger.Request(), PATIENCE)
     scene.forget_answers()
     scene.drive(4)

@@ -112,7 +112,7 @@ class Scene(Judge):
     def reset(self) -> None:
         """Let the nodes forget all tracks, and the judge with them; what was sent and said is settled."""
         for name in self.nodes:
-            self.graph.call(self.vehicle, Trigger, f"/{name}/reset", Trigger.Request(), PATIENCE)
+            self.graph.call(self.vehicle, Trigger, f"/{name}/reset", Trigger.Request(), PATIENCE, repeat=10.0)
         self.diagnosed.fresh(self.nodes)  # what waited for its other half is forgotten too
         self.forget_answers()
         self.note_counters()
@@ -125,6 +125,10 @@ class Scene(Judge):
     def growth(self, node: str, camera: str) -> Counter[str]:
         """How much each counter has grown since the fault began; call `diagnosed.fresh` first."""
         return self.diagnosed.counters(node, camera) - self._before[node, camera]
+
+    def all_growth(self) -> dict[str, dict[str, int]]:
+        """How much the counters have grown, by node and camera."""
+        return {f"{node}: {camera}": dict(self.growth(node, camera)) for node, camera in self._before}
 
     def check_counts(
         self,
