@@ -209,7 +209,9 @@ def _faults(record: Record) -> Record:
         for fault in record["faults"]
     ]
     minutes = round(sum(run["seconds"] for run in runs) / record["runs"] / 60, 1)
-    return {**_with_machine(record, "runs"), "minutes": minutes, "faults": faults}
+    recovery = max((run["recovery_s"] for run in runs if "recovery_s" in run), default=None)
+    told = {"minutes": minutes, "recovery_s": recovery, "faults": faults}
+    return {**_with_machine(record, "runs"), **told}
 
 
 def _with_machine(record: Record, *keys: str) -> Record:

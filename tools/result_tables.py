@@ -307,6 +307,8 @@ def faults(results: Results) -> str:
         f"{record['runs']} runs of {len(record['faults'])} faults: {injected} injections, {checks} checks, "
         f"{failures} failures."
     )
+    if record.get("recovery_s") is not None:
+        told += f" A link that is back brings the far camera back within {record['recovery_s']:.1f} s."
     wrong = [
         f"- **{fault['name'].replace('_', ' ')}** "
         + (f"failed: {fault['failures'][0][:200]}" if fault["failures"] else fault["not_possible"])

@@ -145,6 +145,7 @@ class DetectorScene(Scene):
         def tell() -> None:
             for camera, publisher in self._infos.items():
                 publisher.publish(self.infos[camera])
+            self.recover()  # what it knows shows with a frame
             self.diagnosed.fresh(self.nodes)
 
         knows = "joined with other cameras"
