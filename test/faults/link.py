@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from types import TracebackType
 
 from faults.outcome import NotPossible
+from support.waiting import wait_for
 
 NETWORK = "10.231.0"
 FAR_ADDRESS, OTHER_ADDRESS = f"{NETWORK}.2", f"{NETWORK}.77"
@@ -40,6 +41,13 @@ class Link:
             _ip("-n", self._near, "link", "set", "eth0", "up")
             self.set_address(FAR_ADDRESS)
             self.up()
+            for name in (
+                self._near,
+                self._far,
+            ):  # a process that starts before would never know the interface
+                wait_for(
+                    lambda name=name: "state UP" in _ip("-n", name, "link", "show", "eth0"), what="the link"
+                )
             self.far = ["nsenter", "--target", str(self._far_computer()), "--net", "--mount"]
             home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
             self._exits.callback(os.close, home)
@@ -80,13 +88,14 @@ class Link:
         return holder.pid
 
 
-def _ip(*words: str) -> None:
+def _ip(*words: str) -> str:
     try:
         done = subprocess.run(["ip", *words], capture_output=True, text=True)
     except OSError as error:
         raise NotPossible(f"`ip` cannot be run: {error}") from None
     if done.returncode:
         raise NotPossible(f"ip {' '.join(words)}: {done.stderr.strip()}")
+    return done.stdout
 
 
 def _move_to(namespace: int) -> None:
