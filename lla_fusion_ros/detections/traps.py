@@ -15,6 +15,7 @@ from lla_fusion_ros.detections.frame import FrameDetections
 WINDOW = 400  # newest boxes of a camera that are judged
 LEAST = 30  # boxes before anything is said
 LEAST_CORNER = 200  # ... about the part of the image they lie in
+LARGEST = 1e9  # pixels; a box beyond that is a mistake, and its area may be no number
 NORMALISED = 2.0  # pixels; boxes that never leave this are shares of the image
 CORNER = (0.6, 0.75)  # share of the image's width and height that ordinary boxes exceed sooner or later
 OF_A_FRAME = 5  # boxes by which a single frame may speak against ids
@@ -68,7 +69,8 @@ class Traps:
         """Look at the detections of one frame; `image_size` (width, height) where the image is known."""
         seen = self._cameras.setdefault(camera, _Camera())
         boxes = frame.boxes
-        good = np.flatnonzero(np.isfinite(boxes).all(axis=1) & (boxes[:, 2:] > 0).all(axis=1))[:WINDOW]
+        possible = (np.abs(boxes) < LARGEST).all(axis=1) & (boxes[:, 2:] > 0).all(axis=1)
+        good = np.flatnonzero(possible)[:WINDOW]
         half = boxes[good, 2:] / 2
         edges = np.concatenate([boxes[good, :2] - half, boxes[good, :2] + half], axis=1)
         if frame.ids is not None:

@@ -43,6 +43,13 @@ def test_an_ordinary_camera_gives_no_findings():
     assert traps(*frames) == {}
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("wild", [1e308, 1e200, np.inf, np.nan])
+def test_boxes_that_cannot_be_are_passed_over_without_a_word(wild):
+    frames = [frame(["1", "2"], [passing(step)[0], [9, 9, wild, wild]], ["14", "2"]) for step in range(50)]
+    assert traps(*frames) == {}
+
+
 def test_ids_that_are_classes_are_named():
     frames = [frame(["14", "2"], passing(step), ["14", "2"]) for step in range(20)]
     found = traps(*frames)
