@@ -318,37 +318,66 @@ def faults(results: Results) -> str:
     return "\n".join([told, *wrong]) + "\n"
 
 
-def soak(results: Results) -> str:
-    """Levels, what grows, and the balance of frames."""
-    record = results["soak"]
-    load, account = record["load"], record["balance"]
-    names = {
-        "memory_mb": "resident memory",
-        "handles": "file handles",
-        "threads": "threads",
-        "p50_ms": "median latency",
-        "p95_ms": "its 95% quantile",
-    }
-    levels = []
-    for name, slope in record["slopes"].items():
-        change = f"{slope['per_hour']:+.3g} [{slope['low']:+.3g}, {slope['high']:+.3g}] an hour"
-        level = f"{names[name]} {slope['level']:.0f} {slope['unit']}".rstrip()
-        levels.append(level if slope["flat"] else f"{level} (**grows**: {change})")
-    parts = [
-        ("fused", account["fused_frames"]),
-        ("dropped because the networks were behind (`queue_full`)", account["dropped_queue_full"]),
-        ("lost by DDS and counted", account["images_lost_by_dds"]),
-        ("unused, with a reason for every object", account["unused_frames"] + account["dropped_bad_image"]),
-        ("without boxes", account["images_without_detections"]),
-        ("waiting at the end", account["waiting_images"] + account["waiting_frames"]),
+MEASURED = {
+    "memory_mb": "resident memory, MB",
+    "handles": "file handles",
+    "threads": "threads",
+    "p50_ms": "latency, median, ms",
+    "p95_ms": "latency, 95%, ms",
+    "watch_memory_mb": "the watcher's memory, MB",
+    "watch_handles": "its file handles",
+    "watch_threads": "its threads",
+}
+
+
+def soak(results: Results, *names: str) -> str:
+    """Of each run the load, the balance of frames, and what grows."""
+    records = [results[name] for name in names]
+    runs = [f"`{record['load']['node']}`" for record in records]
+    table = [f"| level, change in an hour [95%] | {' | '.join(runs)} |", "|---|" + "---|" * len(runs)]
+    for key, what in MEASURED.items():
+        cells = [_level(record["slopes"].get(key)) for record in records]
+        table.append(f"| {what} | {' | '.join(cells)} |")
+    told = [
+        f"- {run}: {_soak_load(record['load'])} {_frames(record['balance'])}"
+        for run, record in zip(runs, records, strict=True)
     ]
-    told = " + ".join(f"{count} {what}" for what, count in parts if count)
+    return "\n".join([f"On one core of: {_machine(records[0])}.", "", *told, "", *table]) + "\n"
+
+
+def _level(slope: dict[str, Any] | None) -> str:
+    if slope is None:
+        return "–"
+    change = f"{slope['per_hour']:+.2g} [{slope['low']:+.2g}, {slope['high']:+.2g}]"
+    return f"{slope['level']:.4g}, {change}" + ("" if slope["flat"] else " **grows**")
+
+
+def _soak_load(load: dict[str, Any]) -> str:
+    shown = f"{load['cameras']} cameras at {load['rate']:.3g} Hz"
+    if load["node"] == "perception":
+        shown += f" with {load['objects']} objects, {load['joins']} joins of tracks"
+    else:
+        shown += f", {load['objects']} objects alive"
     return (
-        f"{load['minutes']:g} minutes, {load['cameras']} cameras at {load['rate']:g} Hz with "
-        f"{load['objects']} objects each, model `{load['model']}`; {_machine(record)}. Flat, by a Theil-Sen "
-        f"slope at 95%, unless marked: {', '.join(levels)}.\n\n"
-        f"{account['sent']} frames sent = {told}; **{account['uncounted']} uncounted**.\n"
+        f"{load['minutes']:g} minutes, {shown}, ids up to {load['highest_id']}. The node took "
+        f"{load['core']:.0%} of the core, {load['share']:.0%} of what the others left."
     )
+
+
+def _frames(account: dict[str, Any]) -> str:
+    """Where every frame went."""
+    parts = {
+        "fused": ("fused_frames",),
+        "dropped because the node was behind (`queue_full`)": ("dropped_queue_full",),
+        "lost by DDS and counted": ("lost_by_dds",),
+        "unused, with a reason for every object": ("unused_frames", "dropped_bad_image"),
+        "without boxes": ("images_without_detections",),
+        "without embeddings": ("dropped_views_without_embeddings", "dropped_bad_embeddings"),
+        "waiting at the end": ("waiting_images", "waiting_views", "waiting_frames"),
+    }
+    counts = {what: sum(account[key] for key in keys) for what, keys in parts.items()}
+    told = " + ".join(f"{count} {what}" for what, count in counts.items() if count)
+    return f"{account['sent']} frames sent = {told}; **{account['uncounted']} uncounted**."
 
 
 def commands(results: Results, *names: str) -> str:
