@@ -59,7 +59,8 @@ class DemoScreen:
             self._console.print(
                 f"  {state.seconds:4.0f} s  {state.fused_views} views fused, "
                 f"{len(state.in_view())} objects in view, {len(state.warned)} warned of, "
-                f"{state.changes} class changes so far"
+                f"{state.changes} class changes so far",
+                soft_wrap=True,
             )
 
     def _rendering(self, state: LiveState) -> Text:

@@ -22,6 +22,7 @@ import sys
 import textwrap
 import traceback
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,6 +37,7 @@ PROGRAM = "lla-fusion"
 EXIT_FAILURE = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130  # what shells report for Ctrl-C
+TALK = ("-q", "--quiet", "-v", "--verbose")
 
 ROS_MODULES = {
     "rclpy",
@@ -91,9 +93,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[0] in ("-V", "--version"):
         print(f"{PROGRAM} {__version__}")
         return 0
+    early = list(takewhile(TALK.__contains__, words))  # of any verb; users put them on either side
+    words = words[len(early) :]
+    if not words:
+        return _complain(f"{' '.join(early)} needs a verb", EXIT_USAGE)
     if words[0] not in verbs:
         return _complain(unknown_name("verb", words[0], verbs), EXIT_USAGE)
-    return run_verb(verbs[words[0]], words[1:])
+    return run_verb(verbs[words[0]], [*early, *words[1:]])
 
 
 def run_verb(verb: Verb, words: Sequence[str]) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from lla_fusion_ros.messages.cdr import CdrReader, CdrWriter, Header, Raw
 
-OK, WARN, ERROR, STALE = 0, 1, 2, 3
+OK, WARN, ERROR = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,6 +140,15 @@ def test_a_reader_that_closes_the_pipe_early_causes_no_traceback(tmp_path, monke
     assert done.stderr == ""
 
 
+def test_quiet_and_verbose_may_stand_before_the_verb(monkeypatch, capsys):
+    given = []
+    monkeypatch.setattr(cli, "run_verb", lambda verb, words: given.append((verb.name, words)) or 0)
+    assert cli.main(["-q", "info", "x"]) == cli.main(["--verbose", "info"]) == 0
+    assert given == [("info", ["-q", "x"]), ("info", ["--verbose"])]
+    assert cli.main(["-q"]) == 2
+    assert "-q needs a verb" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("option", "says"), [("--quiet", 0), ("", 1), ("--verbose", 1)])
 def test_quiet_says_only_results_and_verbose_tells_where_an_error_arose(
     option, says, tmp_path, monkeypatch, capsys

@@ -18,8 +18,6 @@ from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_views import TrackViews, joined
 
-PARTS = 2  # that are left out in turn: the validation and the test tracks
-
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -39,7 +37,7 @@ def all_tracks(splits: Splits) -> Splits:
 
 
 def left_out(splits: Splits) -> list[tuple[TrackSet, TrackSet]]:
-    """What to train on, and what that leaves out, PARTS times."""
+    """What to train on, and what that leaves out: the validation and the test tracks in turn."""
     parts = (splits.validation, splits.test)
     if not all(part.tracks for part in parts):
         raise InputError("training on all tracks needs a split into training, validation and test tracks")
