@@ -48,12 +48,14 @@ class Label:
         title: shown first, such as the track id.
         classes: names and probabilities, surest first; one bar each.
         warning: text of the badge; empty for none.
+        grave: it is an alarm; else only nothing is sure.
     """
 
     box: tuple[float, float, float, float]
     title: str
     classes: tuple[tuple[str, float], ...]
     warning: str = ""
+    grave: bool = True
 
 
 def to_bgr8(pixels: Pixels) -> np.ndarray:
@@ -130,8 +132,9 @@ def _draw_panel(image: np.ndarray, label: Label, panel: Rectangle, scale: float)
         _write(image, f"{probability:4.0%} {name}", panel.x, at, line, scale, _INK)
     if label.warning:
         at = panel.y + panel.height - line
-        cv2.rectangle(image, (panel.x, at), (panel.x + panel.width, at + line), _ALARM, cv2.FILLED)
-        _write(image, f"! {label.warning}", panel.x, at, line, scale, _INK)
+        cv2.rectangle(image, (panel.x, at), (panel.x + panel.width, at + line), colour, cv2.FILLED)
+        mark, ink = ("!", _INK) if label.grave else ("?", _PAPER)
+        _write(image, f"{mark} {label.warning}", panel.x, at, line, scale, ink)
 
 
 def _shown(label: Label) -> tuple[tuple[str, float], ...]:
@@ -139,15 +142,16 @@ def _shown(label: Label) -> tuple[tuple[str, float], ...]:
     return label.classes[:1] + tuple(entry for entry in label.classes[1:] if entry[1] >= _LEAST_SHOWN)
 
 
-def colour_of(probability: float, warned: bool) -> Colour:
+def colour_of(probability: float, warned: bool, grave: bool = True) -> Colour:
     """Of an object's box."""
     if warned:
-        return _ALARM
+        return _ALARM if grave else _UNSURE
     return _SURE if probability >= _SURE_ABOVE else _UNSURE
 
 
 def _colour(label: Label) -> Colour:
-    return colour_of(label.classes[0][1] if label.classes else 0.0, bool(label.warning))
+    surest = label.classes[0][1] if label.classes else 0.0
+    return colour_of(surest, bool(label.warning), label.grave)
 
 
 def _darker(colour: Colour) -> Colour:

@@ -18,7 +18,7 @@ from lla_fusion_ros.messages.status import Status, write_diagnostics, write_labe
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.received import HASH_PREFIX, ViewShape
 from lla_fusion_ros.types.pmf import softmax
-from lla_fusion_ros.warnings.result import Level, Verdict
+from lla_fusion_ros.warnings.result import CANNOT_TELL, Level, Verdict
 
 BARS = 3  # classes shown of each object in annotated images
 _SAYS = {
@@ -99,9 +99,15 @@ def annotated_message(fused: FusedFrame, class_names: Sequence[str]) -> Outgoing
     """`<camera>/annotated`: the image with the fused classes and warnings."""
     frame, result = fused.frame, fused.result
     warnings = [
-        " ".join(reason.replace("_", " ") for reason in verdict.reasons) for verdict in result.verdicts
+        (" ".join(reason.replace("_", " ") for reason in verdict.reasons), _is_grave(verdict))
+        for verdict in result.verdicts
     ]
     return _annotated(frame, result.ids, frame.bbox[result.kept], result.pmf, class_names, warnings)
+
+
+def _is_grave(verdict: Verdict) -> bool:
+    """Whether more is wrong with an object than its pictures."""
+    return verdict.reasons != (CANNOT_TELL,)
 
 
 def annotations_of(fused: FusedFrame, class_names: Sequence[str]) -> list[Annotation]:
@@ -112,7 +118,8 @@ def annotations_of(fused: FusedFrame, class_names: Sequence[str]) -> list[Annota
         x, y, _, width, height = frame.bbox[result.kept[row]].tolist()
         told = [f"{result.ids[row]}: {class_names[verdict.top]} {verdict.probability:.0%}"]
         told += [reason.replace("_", " ") for reason in verdict.reasons]
-        blue, green, red = (part / 255 for part in colour_of(verdict.probability, bool(verdict.reasons)))
+        colour = colour_of(verdict.probability, bool(verdict.reasons), _is_grave(verdict))
+        blue, green, red = (part / 255 for part in colour)
         drawn.append(Annotation((x, y, width, height), ", ".join(told), (red, green, blue)))
     return drawn
 
@@ -125,7 +132,8 @@ def annotations_message(fused: FusedFrame, class_names: Sequence[str]) -> Outgoi
 
 def annotated_views_message(frame: ViewFrame, class_names: Sequence[str]) -> Outgoing:
     """`<camera>/annotated` of a node without fusion: the classes of this frame alone."""
-    return _annotated(frame, frame.ids, frame.bbox, view_pmf(frame), class_names, [""] * len(frame.ids))
+    none = [("", False)] * len(frame.ids)
+    return _annotated(frame, frame.ids, frame.bbox, view_pmf(frame), class_names, none)
 
 
 def _annotated(
@@ -134,7 +142,7 @@ def _annotated(
     bbox: np.ndarray,
     pmf: np.ndarray,
     class_names: Sequence[str],
-    warnings: Sequence[str],
+    warnings: Sequence[tuple[str, bool]],
 ) -> Outgoing:
     assert frame.pixels is not None
     labels = []
@@ -142,7 +150,7 @@ def _annotated(
         surest = np.argsort(-pmf[row])[:BARS]
         classes = tuple((class_names[index], float(pmf[row, index])) for index in surest)
         x, y, _, width, height = bbox[row].tolist()
-        labels.append(Label((x, y, width, height), track_id, classes, warnings[row]))
+        labels.append(Label((x, y, width, height), track_id, classes, *warnings[row]))
     image = to_bgr8(frame.pixels)
     draw_labels(image, labels)
     data = write_image(frame.header, image, "bgr8")

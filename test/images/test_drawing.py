@@ -36,6 +36,14 @@ def test_a_warned_object_is_red_a_sure_one_green():
     assert sure.argmax() == GREEN and warned.argmax() == RED
 
 
+def test_an_object_that_cannot_be_told_is_neither_red_nor_green():
+    thing = Label((160, 100, 60, 60), "7", (("stop", 0.85),), "cannot tell", grave=False)
+    image = drawn(thing)
+    blue, green, red = image[100, 130]
+    assert red > 200 and green > 150 and blue < 100
+    assert not (image == (50, 50, 230)).all(axis=2).any()
+
+
 def test_a_longer_bar_means_a_more_probable_class():
     def bar(probability: float) -> int:
         image = drawn(Label((160, 100, 60, 60), "7", (("stop", probability),)))
