@@ -57,6 +57,8 @@ _DEMO_ROAD = (
     (243.0, "right", "charging point"),
     (256.0, "left", "speed limit 50"),
     (268.0, "right", "priority road"),
+    (290.0, "right", "stop"),  # seen only in the dark, where nobody can tell
+    (294.0, "left", "parking"),
 )
 _RED_TO_GREEN = ((6.4, "red light"), (1.0, "yellow light"), (60.0, "green light"))
 
@@ -223,7 +225,7 @@ def demo_drive(seed: int = 0) -> Drive:
 
     A clear day; a box around nothing but scenery; an unknown object, and a traffic light that turns green
     (6 s); dusk with blur and noise (9 to 16 s); an identity switch (17 s); an unknown object that looks like
-    a sign; rain, and one camera that goes silent (20 to 23 s).
+    a sign; rain, and one camera that goes silent (20 to 23 s); darkness as in an unlit tunnel (from 25.3 s).
     """
     rng = np.random.default_rng([seed, 4])
     objects = tuple(
@@ -237,6 +239,7 @@ def demo_drive(seed: int = 0) -> Drive:
     objects += (RoadsideObject("099", FALSE_DETECTION, (14.0, 6.0, 60.0), side=2.0),)
     dusk = Conditions(light=0.32, blur=1.1, smear=2.0, noise=0.03, jitter=0.05)
     rain = Conditions(light=0.75, blur=0.7, noise=0.015, rain=0.8, jitter=0.035)
+    dark = Conditions(light=0.12, blur=0.8, noise=0.12, jitter=0.04)
     return Drive(
         DriveSettings(
             seed=seed,
@@ -247,7 +250,8 @@ def demo_drive(seed: int = 0) -> Drive:
             stretches=(
                 Stretch(2.0, 4.5, Conditions(glare=0.8)),
                 Stretch(9.0, 16.0, dusk),
-                Stretch(20.0, 25.0, rain),
+                Stretch(20.0, 24.5, rain),
+                Stretch(25.3, 60.0, dark, ramp=0.3),
             ),
             switches=(IdentitySwitch(16.9, ids["turn right"], ids["ice"]),),
             blackouts=(Blackout("right", 20.0, 23.0),),

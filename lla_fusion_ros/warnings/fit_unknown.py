@@ -31,7 +31,7 @@ from lla_fusion_ros.warnings.state import Sums
 
 FITTED_LENGTHS = (1, 2, 3, 5, 7, 10, 15, 20, 25, 30, 40, 50)
 MIN_VIEWS = 3  # thresholds are for tracks of at least so many views, the default of the setting `min_views`
-RIDGE = 1e-2  # of the regressions: per mean loss, on standardised columns
+RIDGE, PICTURE_RIDGE = 1e-2, 1e-3  # of the regressions: per mean loss, on standardised columns
 CHUNK = 128  # tracks at a time, for memory
 # The scores that enter: with more of them known tracks in some conditions look odd that no stranger is like.
 TELLING = ("neighbours", "top_logit")
@@ -166,7 +166,7 @@ def fit_linear(columns: np.ndarray, target: np.ndarray, weight: np.ndarray) -> D
     center, scale = _moments(columns, weight)
     rows = np.clip((columns - center) / scale, -MOST_STANDARD, MOST_STANDARD)
     design = np.concatenate([np.ones((len(rows), 1)), rows], axis=1)
-    penalty = RIDGE * np.diag([0.0, *[1.0] * rows.shape[1]])
+    penalty = PICTURE_RIDGE * np.diag([0.0, *[1.0] * rows.shape[1]])
     intercept, *slopes = np.linalg.solve((design.T * weight) @ design + penalty, design.T @ (weight * target))
     return Detector(center, scale, np.array(slopes), float(intercept), NEVER)
 

@@ -214,6 +214,11 @@ def test_the_demo_shows_everything_the_package_is_for():
     assert [name for name, _ in shown] == ["red light"] * 2 + ["yellow light"] * 2 + ["green light"] * 2
     assert len({track for _, track in shown}) == 1
     assert FALSE_DETECTION in drive.frame(20, 0).names
+    # Two signs come into sight only where it is too dark to tell.
+    new = {name for step in range(255, 280) for name in drive.frame(step, 0).ids} - set(
+        drive.frame(250, 0).ids
+    )
+    assert len(new) == 2
 
 
 def _light_of(frame):

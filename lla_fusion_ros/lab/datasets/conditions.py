@@ -73,6 +73,8 @@ UNREADABLE: dict[str, Condition] = {
     "out of focus": Condition(blur=(0.2, 0.35)),
     "speck": Condition(side=(4, 6)),
     "grain": Condition(noise=(0.25, 0.5)),
+    "grain, JPEG 80": Condition(noise=(0.15, 0.4), jpeg=(80, 80)),
+    "tunnel, JPEG 90": Condition(gain=(0.06, 0.2), blur=(0.01, 0.05), noise=(0.06, 0.15), jpeg=(90, 90)),
     "block": Condition(side=(8, 12), jpeg=(5, 15), gain=(0.3, 0.8)),
 }
 
