@@ -422,7 +422,9 @@ def _facts(bundle: Bundle, size: int) -> list[tuple[str, str]]:
         ("input", f"RGB crops of {meta.input_size} px, boxes grown by {meta.crop_margin:.0%} on each side"),
         (
             "tracks",
-            f"{tracks['train']} training, {tracks['validation']} validation, {tracks['test']} test"
+            f"{tracks['train']} training, {tracks['validation']} of them calibration by other networks"
+            if meta.dataset.get("all_tracks")
+            else f"{tracks['train']} training, {tracks['validation']} validation, {tracks['test']} test"
             + (" (the data set's own test part)" if meta.dataset.get("own_test") else ""),
         ),
         (
