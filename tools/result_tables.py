@@ -244,10 +244,13 @@ def speed(results: Results) -> str:
     found = {(_load(row), row["run"]): row for row in record["price"] if "run" in row}
     rows = []
     for load in dict.fromkeys(load for load, _ in found):
-        product, plain = found[load, "product"], found[load, "plain"]
-        ratios = (_times(product, key) for key in ("of_plain", "of_int8"))
+        product, onnx, plain = (found[load, run] for run in ("product", "product onnx", "plain"))
+        ratios = _times(product, "of_plain"), _times(product, "of_int8"), _times(onnx, "of_plain")
         rows.append([*load, f"{product['cpu_ms']:.2f} ms", *ratios, _latency(product), _latency(plain)])
-    header = ["", "objects", "CPU of a view", "/ float32", "/ int8", "latency (95%)", "float32: latency"]
+    header = [
+        *("", "objects", "CPU of a view", "/ float32", "/ int8", "in ONNX Runtime / float32"),
+        *("latency (95%)", "float32: latency"),
+    ]
     note = f"\n{_machine(record)}; medians [quartiles], one thread unless said.\n"
     if record["machine"].get("load", 0) > record["machine"]["cores"]:
         note += (
@@ -285,7 +288,8 @@ def _overload(row: dict[str, Any]) -> str:
 def _load(row: dict[str, Any]) -> tuple[str, str]:
     """What one row of the table of prices is about."""
     threads = ", 2 threads" if row.get("threads") == 2 else ""
-    where = f"live, {row['cameras']} cameras" if row["kind"] == "live" else f"replay{threads}"
+    cameras = f"{row['cameras']} camera" + "s" * (row["cameras"] > 1) if row["kind"] == "live" else ""
+    where = f"live, {cameras}{', raw 1080p' * row['raw']}" if cameras else f"replay{threads}"
     return where, str(row["objects"])
 
 
