@@ -40,7 +40,8 @@ class Checks:
     def counts(self, found: Mapping[str, int], expected: Mapping[str, int], where: str) -> None:
         """Counters of /diagnostics grew by just so much; those not named, `dropped_` ones, not at all."""
         for key, count in expected.items():
-            self.that(found.get(key, 0) == count, f"{where}: {key} grew by {found.get(key, 0)}, not {count}")
+            told = f"{where}: {key} grew by {found.get(key, 0)}, not {count}"
+            self.that(found.get(key, 0) == count, f"{told}; all: {dict(found)}")
         losses = {key for key in found if key.startswith("dropped_") and found[key]}
         self.that(losses <= expected.keys(), f"{where}: unexpected {sorted(losses - expected.keys())}")
 
