@@ -108,7 +108,7 @@ def bundles_of(bundle: Bundle) -> dict[str, Bundle]:
 
 
 def first_network(bundle: Bundle) -> Bundle:
-    """It alone."""
+    """A bundle of its first network alone."""
     own = {name: array for name, array in bundle.tensors.items() if name.startswith("network.0.")}
     own["posterior.factors"] = bundle.tensors["posterior.factors"][:1]
     temperature = bundle.meta.softmax_temperature[:1]
