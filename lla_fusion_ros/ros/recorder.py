@@ -23,7 +23,7 @@ from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.cdr import CdrReader
 from lla_fusion_ros.messages.detections import parse_detections
 from lla_fusion_ros.messages.status import parse_diagnostics
-from lla_fusion_ros.ros.process_life import begin, quiet_end
+from lla_fusion_ros.ros.process_life import Ending, begin, quiet_end
 from lla_fusion_ros.ros.publishers import TYPES
 from lla_fusion_ros.types.errors import LlaFusionError
 
@@ -150,14 +150,18 @@ def main(args: Sequence[str] | None = None) -> int:
     options = parser.parse_args(remove_ros_args(arguments)[1:])
     try:
         begin(arguments)
+    except LlaFusionError as error:
+        print(f"recorder: {error}", file=sys.stderr)
+        return 1
+    ending, node, code = Ending(), None, 0
+    try:
         with BagWriter(options.out, overwrite=True) as writer, quiet_end():
             executor = SingleThreadedExecutor()
-            executor.add_node(Recorder(writer, options.cameras, _say))
+            node = Recorder(writer, options.cameras, _say)
+            executor.add_node(node)
             _say({"event": "ready"})
             executor.spin()
     except LlaFusionError as error:
         print(f"recorder: {error}", file=sys.stderr)
-        return 1
-    finally:
-        rclpy.try_shutdown()
-    return 0
+        code = 1
+    ending.finish(code, *([] if node is None else [("the node and its DDS participant", node.destroy_node)]))

@@ -18,6 +18,7 @@ from faults.drive import CAMERAS, COMPRESSED, Road, with_boxes
 from faults.judge import Judge
 from faults.outcome import Checks
 from faults.stage import MODULES, PATIENCE, Diagnosed, Stage, memory_mb
+from lla_fusion_ros.stream.stream_settings import StreamSettings
 from support.camera import CameraOnGraph, stamp_of
 from support.processes import RosProcess
 from support.waiting import wait_for
@@ -64,6 +65,7 @@ class Scene(Judge):
         self.road = road or Road()
         self._before: dict[tuple[str, str], Counter[str]] = {}
         self._settled = False
+        self._patient = False
         self._setters: dict[str, Any] = {}
         self.meet()
 
@@ -109,8 +111,21 @@ class Scene(Judge):
         self.drain()
         self.reset()
 
+    def wait_for_halves(self) -> None:
+        """Until the next reset, halves are paired however far apart a busy machine takes them."""
+        self._set_patience(60.0, 60.0)
+        self._patient = True
+
+    def _set_patience(self, wait: float, lead: float) -> None:
+        for name, seconds in (("sync_wait", wait), ("sync_lead", lead)):
+            assert self.set_parameter("perception", name, seconds).successful, f"{name} not set"
+
     def reset(self) -> None:
         """Let the nodes forget all tracks, and the judge with them; what was sent and said is settled."""
+        if self._patient:
+            usual = StreamSettings()
+            self._set_patience(usual.sync_wait, usual.sync_lead)
+            self._patient = False
         for name in self.nodes:
             self.graph.call(self.vehicle, Trigger, f"/{name}/reset", Trigger.Request(), PATIENCE, repeat=10.0)
         self.diagnosed.fresh(self.nodes)  # what waited for its other half is forgotten too

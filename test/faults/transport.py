@@ -11,7 +11,6 @@ from faults.drive import CAMERAS, SECOND
 from faults.outcome import Checks
 from faults.registry import fault
 from faults.scene import PARAMS, Scene
-from lla_fusion_ros.stream.stream_settings import StreamSettings
 
 
 @fault(
@@ -127,9 +126,7 @@ def duplicates(scene: Scene, checks: Checks) -> int:
     "others counted as `late`",
 )
 def reordering(scene: Scene, checks: Checks) -> int:
-    # Halves come as fast as the machine answers, not as the drive plays: only their order counts.
-    for name in ("sync_wait", "sync_lead"):
-        checks.that(scene.set_parameter("perception", name, 60.0).successful, f"{name} not set")
+    scene.wait_for_halves()  # they come as fast as the machine answers: only their order counts
     rng = np.random.default_rng(8)
     shots = list(scene.road.take(60))
     parts: list[tuple[float, Shot, str]] = []
@@ -149,7 +146,4 @@ def reordering(scene: Scene, checks: Checks) -> int:
     for camera in CAMERAS:
         losses = scene.core_losses(camera)
         scene.check_counts(checks, "perception", camera, losses)
-    usual = StreamSettings()
-    for name, value in (("sync_wait", usual.sync_wait), ("sync_lead", usual.sync_lead)):
-        checks.that(scene.set_parameter("perception", name, value).successful, f"{name} not set back")
     return len(parts)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
+from rclpy.duration import Duration
 from sensor_msgs.msg import CameraInfo
 from vision_msgs.msg import Detection2D, Detection2DArray, LabelInfo, ObjectHypothesisWithPose
 
 from lla_fusion_ros.bags.reader import Bag
 from support.ros import LATCHED
+
+ACKED = Duration(seconds=20)
 
 
 def test_without_a_clock_messages_are_recorded_at_their_stamps(ros_graph, ros_process, tmp_path):
@@ -25,7 +28,7 @@ def test_without_a_clock_messages_are_recorded_at_their_stamps(ros_graph, ros_pr
     )
     recorder.wait_for_log('"labels"')
     ros_graph.publish_until(fused, _fused_classes(second=7), lambda: '"fused"' in recorder.log)
-    assert recorder.stop() == 0
+    assert recorder.stop() == 0, recorder.log
     with Bag(out) as bag:
         recorded = [(message.topic, message.time) for message in bag.messages()]
     assert recorded[0] == ("/fused_classes/label_info", 7 * 10**9)
@@ -53,9 +56,12 @@ def test_where_the_cameras_are_is_recorded(ros_graph, ros_process, tmp_path):
     out = tmp_path / "bag"
     recorder = ros_process("lla_fusion_ros.ros recorder", "--out", str(out), "--cameras", "left")
     recorder.wait_for_log('"ready"')
+    ros_graph.wait_for_subscribers(static)
     ros_graph.wait_for_subscribers(info)
     info.publish(CameraInfo())
-    ros_graph.publish_until(fused, _fused_classes(second=7), lambda: '"fused"' in recorder.log)
-    assert recorder.stop() == 0
+    assert static.wait_for_all_acked(ACKED) and info.wait_for_all_acked(ACKED)
+    # what had come before the first of two messages is recorded when the second one is heard
+    ros_graph.publish_until(fused, _fused_classes(second=7), lambda: recorder.log.count('"fused"') >= 2)
+    assert recorder.stop() == 0, recorder.log
     with Bag(out) as bag:
         assert {"/tf_static", "/left/camera_info"} <= {message.topic for message in bag.messages()}
