@@ -110,22 +110,28 @@ def fusers(results: Results, name: str, *cells: str) -> str:
     return markdown(header, rows) + note
 
 
-def warnings(results: Results, inside: str, outside: str) -> str:
-    """Unknown objects and identity switches, by regime."""
-    held_out, switched = results[outside], results[inside]["switch"]
-    auroc = {(row["score"], row["regime"]): row for row in held_out["ood"]}
+def warnings(results: Results, inside: str, outside: str, held_out: str) -> str:
+    """Unknown objects, those of classes held out, and identity switches, by regime."""
+    switched = results[inside]["switch"]
+    unknown, left_out = (
+        {(row["score"], row["regime"]): row for row in results[name]["ood"]} for name in (outside, held_out)
+    )
     rows = [
         [
             row["regime"],
-            short(auroc["combined", row["regime"]]["auroc"]),
-            short(auroc["combined", row["regime"]]["fpr95"]),
-            short(auroc["fused entropy", row["regime"]]["auroc"]),
+            *(
+                f"{short(found['combined', row['regime']]['auroc'])} / "
+                f"{short(found['fused entropy', row['regime']]['auroc'])}"
+                for found in (unknown, left_out)
+            ),
+            short(unknown["combined", row["regime"]]["fpr95"]),
             f"{row['detection_5']:.0%} / {row['detection_15']:.0%}",
             f"{row['false_alarm']:.1%}",
         ]
         for row in switched
     ]
-    header = ["regime", "AUROC of the warning", "its FPR at 95%", "AUROC of the fused entropy"]
+    header = ["regime", "Belgian signs: AUROC of the warning / of the fused entropy"]
+    header += ["German classes left out: the same", "FPR at 95%, Belgian signs"]
     header += ["identity switch found within 5 / 15 frames", "false alarms per track (1% set)"]
     return markdown(header, rows)
 

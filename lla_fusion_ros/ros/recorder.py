@@ -160,7 +160,8 @@ def main(args: Sequence[str] | None = None) -> int:
             node = Recorder(writer, options.cameras, _say)
             executor.add_node(node)
             _say({"event": "ready"})
-            executor.spin()
+            while rclpy.ok():  # a signal may strike where it does not wake `spin`, and no timer does
+                executor.spin_once(timeout_sec=0.5)
     except LlaFusionError as error:
         print(f"recorder: {error}", file=sys.stderr)
         code = 1
