@@ -3,6 +3,7 @@ nothing that may wait for ever."""
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import os
 import re
@@ -11,7 +12,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
 from typing import NoReturn
@@ -25,6 +26,7 @@ from lla_fusion_ros.ros.node_settings import NodeSettings
 from lla_fusion_ros.ros.stop_signals import STOP
 from lla_fusion_ros.types.errors import InputError, LlaFusionError
 
+KEPT_MEMORY = 64 << 20  # bytes, of the images of a few frames
 PATIENCE = 3.0  # seconds from the signal, or from the first step of freeing
 _GRACE = 0.5
 _LOOK_EVERY = 0.2
@@ -75,6 +77,7 @@ def begin(args: Sequence[str] | None = None) -> None:
     Arguments that ROS does not take (an unknown log level, a params file that is not there) are refused.
     """
     STOP.install()
+    _keep_memory()
     if not _can_log():
         os.environ["ROS_LOG_DIR"] = tempfile.mkdtemp(prefix="ros_log_")
         print(
@@ -82,6 +85,16 @@ def begin(args: Sequence[str] | None = None) -> None:
         )
     with _refusing_arguments():
         rclpy.init(args=None if args is None else list(args))
+
+
+def _keep_memory() -> None:
+    """Keep freed memory for the next frame: glibc would hand the pages of every large image back, and get
+    them anew from the kernel, which takes longer than to copy it."""
+    trim_threshold, mmap_threshold = -1, -3  # of malloc.h
+    with suppress(AttributeError):  # another C library
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(trim_threshold, KEPT_MEMORY)
+        mallopt(mmap_threshold, KEPT_MEMORY // 2)
 
 
 def own_arguments(arguments: Sequence[str]) -> list[str]:
