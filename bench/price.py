@@ -22,6 +22,7 @@ import numpy as np
 from bench.argmax_node import best_classes, without_quality
 from bench.fusion import sign_crops
 from bench.load_node import recorded
+from bench.machine import dds_profile
 from bench.scene import RATE, camera_names, write_scene
 from bench.soak_result import balance
 from bench.timing import Spread, interleaved
@@ -35,7 +36,6 @@ from lla_fusion_ros.stream.classify import ClassifyStage
 from lla_fusion_ros.stream.frame_messages import fused_messages
 from lla_fusion_ros.stream.perception import FuseStage, Perception
 from lla_fusion_ros.stream.queues import ImageQueue
-from lla_fusion_ros.types.resources import find_resource
 from lla_fusion_ros.types.settings import FusionSettings
 
 # What is compared, and the precision of its networks.
@@ -43,7 +43,6 @@ RUNS = {"product": "auto", "product onnx": "int8", "plain": "float32", "plain in
 FUSED = ("product", "product onnx")
 REPLAY = ((1, 1), (5, 1), (20, 1), (20, 2), (100, 1))  # objects of a frame, threads; 2 cameras
 QUICK_REPLAY = (5, 1), (20, 1)
-PROFILE_VARIABLES = "FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE"
 STAGES = ("decode", "pair", "crop", "network", "fuse", "encode")
 # The methods of these stages; `encode` stands in `Offline`.
 _METHODS: dict[tuple[Any, str], str] = {
@@ -219,9 +218,7 @@ Turns = dict[tuple[str, str], list[Record]]  # by run and bag; the last record i
 def live(models: dict[str, str], cameras: int, bags: Sequence[str], seconds: float, rounds: int) -> Turns:
     """What the load says of nodes that take turns."""
     with TemporaryDirectory() as logs, Processes(Path(logs)) as processes:
-        # One program sends the images of all cameras at once: more than Fast DDS holds by default.
-        profile = str(find_resource("config/fastdds.xml"))
-        processes.environment |= dict.fromkeys(PROFILE_VARIABLES, profile)
+        processes.environment |= dds_profile()
         pids = []
         for run, model in models.items():
             name = run.replace(" ", "_")

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from lla_fusion_ros.types.resources import find_resource
+from bench.machine import dds_profile
 
 CAMERAS = ("left", "right")
 RATE = 10.0
@@ -26,7 +26,6 @@ HEIGHT, WIDTH = 1080, 1920
 PATIENCE = 120.0  # seconds for the node to listen
 GRACE = 4.0  # seconds for what is still on the way
 SHOWN = ("images", "detections", "frames", "fused_frames", "dropped_images_lost", "dropped_queue_full")
-VARIABLES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
 
 
 def send(seconds: float) -> dict[str, Any]:
@@ -88,12 +87,11 @@ def send(seconds: float) -> dict[str, Any]:
     }
 
 
-def measure(profile: str, seconds: float, model: str) -> dict[str, Any]:
+def measure(profile: dict[str, str], seconds: float, model: str) -> dict[str, Any]:
     """One run with the node and the cameras in processes of their own."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([".", os.environ.get("PYTHONPATH", "")])}
     env.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    if profile:
-        env |= dict.fromkeys(VARIABLES, profile)
+    env |= profile
     parameters = ["--ros-args", "-p", f"model:={model}", "-p", f"cameras:=[{','.join(CAMERAS)}]"]
     node = subprocess.Popen(
         [sys.executable, "-m", "lla_fusion_ros.ros", "perception", *parameters],
@@ -118,10 +116,7 @@ def main() -> int:
     if options.cameras:
         print(json.dumps(send(options.seconds)), flush=True)
         return 0
-    for name, profile in {
-        "defaults": "",
-        "config/fastdds.xml": str(find_resource("config/fastdds.xml")),
-    }.items():
+    for name, profile in {"defaults": {}, "config/fastdds.xml": dds_profile()}.items():
         result = measure(profile, options.seconds, options.model)
         print(f"{name}: {json.dumps(result)}", flush=True)
     return 0

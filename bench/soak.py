@@ -40,7 +40,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bench.drive import CAMERAS, OBJECTS, RATE, drive_bag
-from bench.machine import machine
+from bench.machine import dds_profile, machine
 from bench.price import in_onnx
 from bench.scene import camera_names, write_views
 from bench.soak_result import balance, complaints, cpu_seconds, draw_soak, slopes
@@ -147,6 +147,7 @@ def soak(options: argparse.Namespace, console: Console) -> dict[str, Any]:
         Progress(*columns, console=console, disable=not console.is_terminal) as bar,
     ):
         task = bar.add_task("preparing", total=options.minutes * 60)
+        processes.environment |= dds_profile()
         bundle, place = load_bundle(find_model(options.model)), Path(folder)
         case = (
             fusion_case(bundle, place)
