@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import pytest
 
 from faults.campaign import run_campaign
@@ -21,15 +19,6 @@ def test_a_counter_that_did_not_grow_as_expected_is_a_failure():
 
 @pytest.mark.timeout(900)  # only a stuck one comes near it; two busy cores need room
 def test_the_nodes_survive_the_bounded_part_of_the_campaign():
-    """Bad frames are not waited for, so a count may be one frame short: a fault that does not hold is named
-    and injected once more."""
     faults = [fault for fault in all_faults() if fault.bounded]
-    first = failures_of(faults)
-    if first:
-        warnings.warn(f"did not hold at first: {first}", stacklevel=1)
-    twice = failures_of([fault for fault in faults if fault.name in first])
-    assert not twice, (first, twice)
-
-
-def failures_of(faults):
-    return {found.name: found.failures for found in run_campaign(faults, share=0.2) if not found.good}
+    failures = {found.name: found.failures for found in run_campaign(faults, share=0.2) if not found.good}
+    assert not failures
