@@ -358,7 +358,11 @@ def soak(results: Results, *names: str) -> str:
 def _level(slope: dict[str, Any] | None) -> str:
     if slope is None:
         return "–"
-    change = f"{slope['per_hour']:+.2g} [{slope['low']:+.2g}, {slope['high']:+.2g}]"
+    change, low, high = (
+        f"{slope[key]:+.0f}" if abs(slope[key]) >= 100 else f"{slope[key]:+.2g}"
+        for key in ("per_hour", "low", "high")
+    )
+    change = f"{change} [{low}, {high}]"
     return f"{slope['level']:.4g}, {change}" + ("" if slope["flat"] else " **grows**")
 
 
