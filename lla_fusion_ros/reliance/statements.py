@@ -181,6 +181,8 @@ def error_share(wrong: np.ndarray, source: np.ndarray) -> tuple[float, float]:
     Frames of one object are no independent evidence: with n_o frames of each object, they are worth
     (sum n_o)^2 / sum n_o^2 objects, and the same share of these are errors as of the frames.
     """
+    if len(wrong) == 0:  # a bin that equal values of 1 - p left empty
+        return 0.0, 0.0
     _, of_frame = np.unique(source, return_inverse=True)
     frames = np.bincount(of_frame).astype(float)
     objects = frames.sum() ** 2 / (frames**2).sum()

@@ -12,6 +12,7 @@ from lla_fusion_ros.reliance.statements import (
     calibrate,
     clopper_pearson,
     conformal_threshold,
+    error_bounds,
     groups_of,
 )
 from lla_fusion_ros.types.errors import BundleError, InputError
@@ -46,6 +47,12 @@ def test_sets_hold_the_true_class_in_every_frame_for_the_promised_share_of_objec
                 assert share >= coverage - 3.5 * np.sqrt(coverage * (1 - coverage) / 400)  # both are samples
         sizes = inside.sum(axis=2)
         assert sizes[regime == "clean"].mean() < sizes[regime == "hard"].mean()
+
+
+def test_a_bin_that_equal_doubts_leave_empty_promises_nothing() -> None:
+    doubt = np.array([0.1, 0.1, 0.2, 0.3, 0.3, 0.3, 0.3, 0.3])
+    _, bounds = error_bounds(doubt, np.zeros(8, bool), np.arange(8))
+    assert np.isfinite(bounds).all() and (np.diff(bounds) >= 0).all() and bounds[-1] == 1.0
 
 
 def test_bounds_lie_above_the_error_and_rise_with_the_doubt() -> None:

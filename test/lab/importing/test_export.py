@@ -44,8 +44,8 @@ def test_layers_that_networks_share_stand_once_in_file_and_graph(tmp_path):
     share_layers(members, 2)
     save_bundle(make_bundle(plain.meta, members, plain.posterior()), tmp_path / "a.safetensors")
     bundle = load_bundle(tmp_path / "a.safetensors")
-    weights = [name for name in bundle.tensors if name.endswith(("trunk.0.weight", "trunk.3.weight"))]
-    assert weights == ["network.0.trunk.0.weight", "network.0.trunk.3.weight"]
+    weights = {name for name in bundle.tensors if name.endswith(("trunk.0.weight", "trunk.3.weight"))}
+    assert weights == {"network.0.trunk.0.weight", "network.0.trunk.3.weight"}
     for first, second in zip(bundle.members(), members, strict=True):
         assert all(
             torch.equal(first.state_dict()[name], value) for name, value in second.state_dict().items()
