@@ -123,7 +123,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--teacher",
         metavar="BUNDLE",
-        help="learn the answers of these networks, too: each network those of one of them",
+        help="learn the answers of these networks, too: each network those of one of them, or the mean "
+        "of those of its share of them",
     )
     how.add_argument("--seed", type=int, default=0, help="(%(default)s)")
     run = parser.add_argument_group("run")

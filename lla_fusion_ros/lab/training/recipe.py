@@ -248,10 +248,11 @@ def _teachers(recipe: Recipe, tracks: TrackSet, classes: tuple[str, ...]) -> lis
             "a teacher has to take the same crops (size, margin, colours) and know the same classes"
         )
     width = build_network(settings.architecture, len(classes)).head.in_features
-    members = teacher.members()[: settings.members]
-    if len(members) < settings.members or members[0].head.in_features != width:
+    members = teacher.members()
+    few = len(members) < settings.members
+    if few or len(members) == settings.members and members[0].head.in_features != width:
         raise InputError(
-            f"{settings.members} networks of width {width} need a teacher of that width each; "
+            f"{settings.members} networks of width {width} need more teachers, or one of that width each; "
             f"'{teacher.source}' has {len(members)} of width {members[0].head.in_features}"
         )
     return members

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -64,7 +65,7 @@ def train_ensemble(
 
     Members are trained one after the other, or together where they repel each other or share layers.
     `start` gives networks to begin from (fine-tuning, see `for_classes`) instead of fresh ones, `teachers`
-    networks whose answers to the same crops are learnt as well as the labels, one teacher for each member.
+    networks whose answers to the same crops are learnt as well as the labels; they are dealt out to members.
     """
     together = settings.members if settings.repulsion > 0 or settings.shared > 0 else 1
     trained: list[SplitNetwork] = []
@@ -103,11 +104,13 @@ class _Group:
             network = None if start is None else copy.deepcopy(start[index])
             members.append(network or build_network(settings.architecture, classes))
         self.teachers: Ensemble | None = None
+        self.taught_by: list[int] = []  # how many teachers each member has
         if teachers is not None:
-            own = [teachers[index] for index in indices]
-            self.teachers = _teaching(own, device)
+            own = [list(teachers[index :: settings.members]) for index in indices]
+            self.taught_by = [len(each) for each in own]
+            self.teachers = _teaching([teacher for each in own for teacher in each], device)
             if start is None:
-                begin_as(members, own)
+                begin_as(members, [each[0] for each in own])
         self.stem, self.branches = share_layers(members, settings.shared)
         self.heads = [member.head for member in members]
         self.members = nn.ModuleList(members)
@@ -146,8 +149,9 @@ class _Group:
             loss = self._loss(logits, labels)  # logits: [members, batch, classes]
             if self.teachers is not None:
                 with torch.no_grad():
-                    taught = self.teachers(images)
-                loss = loss + distillation_loss(logits, torch.stack(features), *taught)
+                    taught, shown = self.teachers(images)
+                own = torch.stack(features)
+                loss = loss + distillation_loss(logits, own, taught, shown, self.taught_by)
             self.optimiser.zero_grad(set_to_none=True)
             loss.backward()
             self.optimiser.step()
@@ -240,20 +244,27 @@ def begin_as(members: Sequence[SplitNetwork], teachers: Sequence[SplitNetwork]) 
 
 
 def distillation_loss(
-    logits: torch.Tensor, features: torch.Tensor, taught: torch.Tensor, shown: torch.Tensor
+    logits: torch.Tensor,
+    features: torch.Tensor,
+    taught: torch.Tensor,
+    shown: torch.Tensor,
+    taught_by: Sequence[int],
 ) -> torch.Tensor:
-    """How far members are from their teachers, in pmf and in features; summed over members.
+    """How far members are from their teachers: in pmf, and in features where each has one teacher; summed.
 
     Members' logits [members, crops, classes] and features [members, crops, d], the teachers' as an `Ensemble`
-    gives them: [crops, members, ...], features with the trailing 1.
+    gives them: [crops, teachers, ...], features with the trailing 1. `taught_by`: the first so many teachers
+    are the first member's, and so on; a member with several learns the mean of their pmfs.
     """
-    wanted = taught.transpose(0, 1)
-    apart = functional.kl_div(
-        logits.log_softmax(-1), wanted.log_softmax(-1), reduction="none", log_target=True
-    )
-    aim = shown.transpose(0, 1)[..., :-1]
-    error = (features - aim).square().mean(dim=(1, 2)) / aim.square().mean(dim=(1, 2)).clamp_min(1e-6)
-    return DISTILLATION * (apart.sum(dim=-1).mean(dim=1) + error).sum()
+    answers = taught.transpose(0, 1).log_softmax(-1).split(list(taught_by))
+    wanted = torch.stack([own.logsumexp(dim=0) - math.log(len(own)) for own in answers])
+    apart = functional.kl_div(logits.log_softmax(-1), wanted, reduction="none", log_target=True)
+    loss = apart.sum(dim=-1).mean(dim=1)  # [members]
+    if max(taught_by) == 1:
+        aim = shown.transpose(0, 1)[..., :-1]
+        error = (features - aim).square().mean(dim=(1, 2)) / aim.square().mean(dim=(1, 2)).clamp_min(1e-6)
+        loss = loss + error
+    return DISTILLATION * loss.sum()
 
 
 def for_classes(network: SplitNetwork, old: Sequence[str], new: Sequence[str]) -> SplitNetwork:

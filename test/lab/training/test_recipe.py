@@ -100,8 +100,8 @@ def test_networks_with_a_common_stem_keep_it_and_name_their_teacher(bundle_path,
     assert main(["info", str(out)]) == 0 and "first 2 convolutions in common" in capsys.readouterr().out
     there = str(tmp_path / "x.safetensors")
     for mistake, cause in (
-        (["--width", "9", "--members", "2"], "need a teacher of that width each"),
-        (["--width", "8", "--members", "3"], "need a teacher of that width each"),
+        (["--width", "9", "--members", "2"], "need more teachers, or one of that width each"),
+        (["--width", "8", "--members", "3"], "need more teachers, or one of that width each"),
         (["--width", "8", "--margin", "0.2"], "take the same crops"),
     ):
         words = ["train", *data, "--size", "16", *mistake, "--teacher", str(bundle_path), "--out", there]

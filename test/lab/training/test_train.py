@@ -5,10 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from scipy.stats import entropy
 from torch import nn
 
 from lla_fusion_ros.lab.training.data import epoch_batches, steps_per_epoch, training_data
-from lla_fusion_ros.lab.training.train import CheckpointFolder, for_classes, repulsion_loss, train_ensemble
+from lla_fusion_ros.lab.training.train import (
+    DISTILLATION,
+    CheckpointFolder,
+    distillation_loss,
+    for_classes,
+    repulsion_loss,
+    train_ensemble,
+)
 from lla_fusion_ros.lab.training.training_settings import TrainSettings
 from lla_fusion_ros.networks import build_network
 from lla_fusion_ros.networks.network import parted
@@ -113,6 +121,19 @@ def test_members_follow_their_teachers_each_its_own(data):
         )
         size = teachers[0].features(images).square().mean()
     assert (apart.diag() < apart.flip(0).diag() / 2).all() and (apart.diag() < size / 4).all()
+
+
+def test_a_member_with_several_teachers_learns_the_mean_of_their_pmfs():
+    rng = np.random.default_rng(0)
+    taught = torch.from_numpy(rng.normal(size=(4, 5, 3)))  # [crops, teachers, classes]
+    pmf = taught.softmax(-1)
+    mean = torch.stack([pmf[:, :3].mean(dim=1), pmf[:, 3:].mean(dim=1)])
+    shown, features = torch.zeros(4, 5, 9), torch.zeros(2, 4, 6)  # of different width: not compared
+    assert distillation_loss(mean.log(), features, taught, shown, [3, 2]).item() == pytest.approx(0.0)
+    other = torch.from_numpy(rng.normal(size=(2, 4, 3)))
+    wanted = entropy(mean.numpy(), other.softmax(-1).numpy(), axis=-1).mean(axis=1).sum()
+    found = distillation_loss(other, features, taught, shown, [3, 2]).item()
+    assert found == pytest.approx(DISTILLATION * wanted)
 
 
 def _images(data):
