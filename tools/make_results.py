@@ -23,6 +23,7 @@ from result_tables import TABLES, Results
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MARK = re.compile(r"(<!-- generated: (?P<what>[^\n]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+SAFETY_KEYS = ("contradiction_median", "contradiction_high", "odd_high", "nll_rise", "least_doubt")
 SET_KEYS, BOUND_KEYS = ("held", "least", "mean_size"), ("error", "mean_bound", "brier", "worst_excess")
 Record = dict[str, Any]
 
@@ -173,6 +174,10 @@ def _evaluation(record: Record) -> Record:
         ],
         "bounds": [{**row, **_rounded(row, *BOUND_KEYS)} for row in record.get("bounds", ())],
         "changes": record.get("changes", []),
+        "safety": [
+            {"fuser": row["fuser"], "regime": row["regime"], **_rounded(row, *SAFETY_KEYS)}
+            for row in record.get("safety", ())
+        ],
     }
 
 

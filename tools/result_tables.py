@@ -180,6 +180,29 @@ def conditions(results: Results, name: str) -> str:
     return markdown(header, rows) + "\n" + markdown(other, strangers)
 
 
+def safety(results: Results, name: str) -> str:
+    """How sure each fuser gets of contradictions, odd frames and repetitions: its worst regime."""
+    record = results[name]
+    rows = []
+    for fuser in dict.fromkeys(row["fuser"] for row in record["safety"]):
+        own = [row for row in record["safety"] if row["fuser"] == fuser]
+        worst = {key: max(row[key] for row in own) for key in own[0] if key not in ("fuser", "regime")}
+        least = min(row["least_doubt"] for row in own)
+        rows.append(
+            [
+                f"**`{fuser}`**" if fuser == record["default_fuser"] else f"`{fuser}`",
+                f"{short(worst['contradiction_median'], 2)} / {worst['contradiction_high']:.0%}",
+                f"{worst['odd_high']:.0%}",
+                f"{worst['nll_rise']:+.2f}" if abs(worst["nll_rise"]) >= 0.005 else "0",
+                short(least, 4) if least else "< .0001",
+            ]
+        )
+    rows.sort(key=lambda cells: not cells[0].startswith("**"))
+    header = ["fuser", "sure opposite views: median p of the surer side / p > .9 of pairs"]
+    header += ["one odd frame: p > .9", "one frame 200 times: change of the NLL", "1 − p, at least"]
+    return markdown(header, rows)
+
+
 def promises(results: Results, name: str, promised: str) -> str:
     """Whether sets and bounds hold on tracks that nobody has seen: one sentence."""
     record = results[name]
@@ -461,6 +484,7 @@ TABLES: dict[str, Callable[..., str]] = {
     "paper": paper,
     "camera-traps": camera_traps,
     "fusers": fusers,
+    "safety": safety,
     "warnings": warnings,
     "false-alarms": false_alarms,
     "conditions": conditions,
