@@ -26,7 +26,7 @@ from lla_fusion_ros.warnings.model import (
     Usual,
     quality_columns,
 )
-from lla_fusion_ros.warnings.scores import score_table
+from lla_fusion_ros.warnings.scores import SETTLED, score_table
 from lla_fusion_ros.warnings.state import Sums
 
 FITTED_LENGTHS = (1, 2, 3, 5, 7, 10, 15, 20, 25, 30, 40, 50)
@@ -34,7 +34,8 @@ MIN_VIEWS = 3  # thresholds are for tracks of at least so many views, the defaul
 RIDGE, PICTURE_RIDGE = 1e-2, 1e-3  # of the regressions: per mean loss, on standardised columns
 CHUNK = 128  # tracks at a time, for memory
 # The scores that enter: with more of them known tracks in some conditions look odd that no stranger is like.
-TELLING = ("neighbours", "top_logit")
+TELLING = ("neighbours", "energy")
+RARE = 0.02  # share of known tracks whose score is followed over the number of their views
 BEST_PICTURES = 0.5  # share of the pictures of known tracks that count as equally good, the best ones
 ALLOWANCE = 1.75  # times the stated rate in any one regime or condition
 
@@ -110,6 +111,7 @@ def fit_unknown(
     """What tells unknown objects, the scores usual in pictures, and how well each score tells by itself."""
     used = np.isin(SCORES, TELLING)
     told = fit_detector(known.values, known.weights(), strange.values, strange.weights(), used)
+    told = settling(told, known)
     score = told(known.values)
     unknown = replace(told, alarm=known.alarm(score))
     usual = None if unreadable is None else fit_usual(told, known, strange, unreadable)
@@ -117,6 +119,31 @@ def fit_unknown(
         f"auroc_{name}": auroc(known.values[:, i], strange.values[:, i]) for i, name in enumerate(SCORES)
     }
     return unknown, usual, quality | {"auroc_combined": auroc(score, told(strange.values))}
+
+
+def settling(told: Detector, known: ScoreRows) -> Detector:
+    """The detector with a weight for the number of views: the more, the less odd may a known track look.
+
+    Single frames are odd by chance, means of many are not. What the rare known track scores falls with its
+    views, up to SETTLED of them; the score gains as much, so that one threshold suits few views and many.
+    """
+    late = (known.length >= MIN_VIEWS) & (known.length <= SETTLED)
+    lengths = np.unique(known.length[late])
+    if len(lengths) < 2:
+        return told
+    longest = known.track[known.length == lengths[-1]]
+    followed = known.take(np.flatnonzero(late & np.isin(known.track, longest)))
+    score = told(followed.values)
+    rare = [_rare(score[at], followed.group[at]) for at in followed.length == lengths[:, None]]
+    fall = max(-float(np.polyfit(np.log(lengths), rare, 1)[0]), 0.0)
+    coefficients, column = told.coefficients.copy(), SCORES.index("length")
+    coefficients[column] = fall * told.scale[column]
+    return replace(told, coefficients=coefficients)
+
+
+def _rare(score: np.ndarray, group: np.ndarray) -> float:
+    """What the share RARE of tracks is beyond, mean over the groups.  2 x [tracks]"""
+    return float(np.mean([np.quantile(score[group == name], 1.0 - RARE) for name in np.unique(group)]))
 
 
 def fit_usual(told: Detector, known: ScoreRows, strange: ScoreRows, unreadable: ScoreRows) -> Usual:

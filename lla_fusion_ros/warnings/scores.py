@@ -21,6 +21,7 @@ from lla_fusion_ros.warnings.state import RecentViews, Sums
 # variance only measures the length of the features; under a weak one it measures the distance from the
 # training views of a class, which is what tells a stranger.
 WEAK_PRIOR = 1.0
+SETTLED = 10  # views of a track after which its scores count as settled
 TINY = 1e-9
 LARGEST_FEATURE = 1e12  # far beyond any network's features; its square is finite in single precision
 # Scores that enter as logarithms, and what is added to each before.
@@ -88,7 +89,7 @@ def score_table(
         "view_norm": lambda: means.log_norm,
         "top_logit": lambda: -means.logits.max(axis=1),
         "variance": lambda: variance[np.arange(len(top)), top],
-        "length": lambda: np.maximum(means.count, 1.0),
+        "length": lambda: means.count.clip(1.0, SETTLED),
     }
     table = np.zeros((len(top), len(SCORES)))
     for column in range(len(SCORES)) if used is None else np.flatnonzero(used).tolist():

@@ -12,8 +12,10 @@ from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.views import QUALITIES
 from lla_fusion_ros.warnings.fit import Seen, fit_warnings, fit_warnings_of, known_space
 from lla_fusion_ros.warnings.fit_space import fit_space
-from lla_fusion_ros.warnings.fit_unknown import RIDGE, fit_logistic
+from lla_fusion_ros.warnings.fit_unknown import RIDGE, TELLING, ScoreRows, fit_logistic, fit_unknown
+from lla_fusion_ros.warnings.model import SCORES
 from lla_fusion_ros.warnings.result import Scores
+from lla_fusion_ros.warnings.scores import SETTLED
 from support.feature_world import FeatureWorld
 from support.warned_tracks import scores_along
 
@@ -155,3 +157,39 @@ def test_ensembles_that_number_their_features_differently_are_fitted_together(wo
         alarms = [getattr(getattr(model, name), "alarm", getattr(model, name)) for model in models]
         np.testing.assert_allclose(alarms[0].threshold(0.05), alarms[1].threshold(0.05), rtol=1e-3)
     assert models[0].unknown.alarm.tracks == 120
+
+
+def rows_along(objects: int, lengths: tuple[int, ...], level: float, seed: int) -> ScoreRows:
+    """Scores around a level, as means of more and more views are."""
+    rng, views = np.random.default_rng(seed), np.tile(lengths, objects)
+    values = np.zeros((len(views), len(SCORES)))
+    for name in TELLING:
+        values[:, SCORES.index(name)] = level + rng.normal(size=len(views)) / np.sqrt(views)
+    values[:, SCORES.index("length")] = np.log(np.minimum(views, SETTLED))
+    track, group = np.repeat(np.arange(objects), len(lengths)), np.full(len(views), "clean")
+    return ScoreRows(values, np.full((len(views), len(QUALITIES)), np.nan), track, views, group, track)
+
+
+def test_the_threshold_follows_known_tracks_as_they_settle() -> None:
+    lengths = (3, 5, 7, 10)
+    known, strange, fresh = (
+        rows_along(count, lengths, level, seed)
+        for seed, (count, level) in enumerate([(500, 0), (200, 0.9), (2000, 0)])
+    )
+    unknown, _, _ = fit_unknown(known, strange, None)
+    beyond = unknown(fresh.values) > unknown.alarm.threshold(0.02)
+    shares = [beyond[fresh.length == length].mean() for length in lengths]
+    assert max(shares) < 0.02 and min(shares) > 0.002
+    assert 0.01 < np.bincount(fresh.track, beyond).astype(bool).mean() < 0.035
+    coefficients = np.where(np.array(SCORES) == "length", 0.0, unknown.coefficients)
+    plain = replace(unknown, coefficients=coefficients)
+    plain = replace(plain, alarm=known.alarm(plain(known.values)))
+    late = strange.values[strange.length == 10]
+    found, found_plain = ((each(late) > each.alarm.threshold(0.02)).mean() for each in (unknown, plain))
+    assert found > found_plain + 0.2
+
+
+def test_tracks_of_a_few_views_have_no_threshold_that_follows_them() -> None:
+    known, strange = rows_along(100, (1, 2, 3), 0.0, 0), rows_along(100, (1, 2, 3), 2.0, 1)
+    unknown, _, _ = fit_unknown(known, strange, None)
+    assert unknown.coefficients[SCORES.index("length")] == 0.0

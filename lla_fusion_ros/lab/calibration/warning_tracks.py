@@ -16,9 +16,10 @@ from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.track_views import TrackViews, joined
 from lla_fusion_ros.types.views import Views
 from lla_fusion_ros.warnings.fit import Seen
+from lla_fusion_ros.warnings.scores import SETTLED
 
 MOST_TRACKS = 200  # of the validation tracks are put under conditions, evenly picked
-MOST_VIEWS = 6  # of each, the first ones: small and far away, where most false alarms are
+MOST_VIEWS = SETTLED  # of each, the first ones: small and far away, where most false alarms are
 AT_ONCE = 32  # tracks whose images are in memory
 BACKGROUND_FRAMES = 5
 BACKGROUND_CONDITIONS = ("as recorded", "dark, JPEG 95")
