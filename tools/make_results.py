@@ -30,6 +30,7 @@ Record = dict[str, Any]
 FUSERS = ("last", "mean_pmf", "product", "wls", "ella", "pool", "evidence_pool")
 LENGTHS = (1, 3, 10, 30)
 OOD_SCORES = ("fused entropy", "energy", "combined")
+OOD_LENGTHS = (3, 10)
 METHODS = (
     "temperature_scaling", "deep_ensemble", "deep_ensemble_scaled", "lla", "fusion", "fusion_cross", "ella",
     "fusion_scaled",
@@ -161,7 +162,7 @@ def _evaluation(record: Record) -> Record:
                 **_rounded(row, "auroc", "fpr95"),
             }
             for row in record["ood"]
-            if row["C"] == networks and row["score"] in OOD_SCORES and row["L"] == 10
+            if row["C"] == networks and row["score"] in OOD_SCORES and row["L"] in OOD_LENGTHS
         ],
         "switch": [
             {"regime": row["regime"], **_rounded(row, "detection_5", "detection_15", "false_alarm")}

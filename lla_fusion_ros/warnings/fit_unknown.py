@@ -36,6 +36,7 @@ CHUNK = 128  # tracks at a time, for memory
 # The scores that enter: with more of them known tracks in some conditions look odd that no stranger is like.
 TELLING = ("neighbours", "energy")
 RARE = 0.02  # share of known tracks whose score is followed over the number of their views
+FOLLOWED = 0.5  # share of its fall that is followed: more finds unknown objects later, but more of them
 BEST_PICTURES = 0.5  # share of the pictures of known tracks that count as equally good, the best ones
 ALLOWANCE = 1.75  # times the stated rate in any one regime or condition
 
@@ -125,7 +126,7 @@ def settling(told: Detector, known: ScoreRows) -> Detector:
     """The detector with a weight for the number of views: the more, the less odd may a known track look.
 
     Single frames are odd by chance, means of many are not. What the rare known track scores falls with its
-    views, up to SETTLED of them; the score gains as much, so that one threshold suits few views and many.
+    views, up to SETTLED of them; the score gains a share FOLLOWED of that, so that many views tell more.
     """
     late = (known.length >= MIN_VIEWS) & (known.length <= SETTLED)
     lengths = np.unique(known.length[late])
@@ -137,7 +138,7 @@ def settling(told: Detector, known: ScoreRows) -> Detector:
     rare = [_rare(score[at], followed.group[at]) for at in followed.length == lengths[:, None]]
     fall = max(-float(np.polyfit(np.log(lengths), rare, 1)[0]), 0.0)
     coefficients, column = told.coefficients.copy(), SCORES.index("length")
-    coefficients[column] = fall * told.scale[column]
+    coefficients[column] = FOLLOWED * fall * told.scale[column]
     return replace(told, coefficients=coefficients)
 
 

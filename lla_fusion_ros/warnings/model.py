@@ -10,6 +10,7 @@ import numpy as np
 from lla_fusion_ros.types.errors import BundleError, InputError
 from lla_fusion_ros.types.views import QUALITIES
 
+DISTRUST = 2.0  # a view weighs e^(-DISTRUST H), H the entropy of its pmf: useless frames say little
 MOST_STANDARD = 8.0  # standard deviations that a score may count
 BAD_PICTURES = 0.05  # the share of known tracks that are as odd as all are in pictures too bad to tell
 LARGEST_PROJECTION = 1e6  # in standard deviations: keeps sums over the last views finite
@@ -315,6 +316,7 @@ class WarningModel:
         arrays["bank"] = self.space.bank.astype(np.float16)  # by far the largest part
         record = {
             "scores": list(SCORES),
+            "distrust": DISTRUST,
             "unknown": self.unknown.as_dict(),
             "usual": None if self.usual is None else self.usual.as_dict(),
             "feature_weight": self.feature_weight,
@@ -329,10 +331,10 @@ class WarningModel:
     def from_parts(cls, arrays: dict[str, np.ndarray], record: dict[str, Any]) -> WarningModel:
         """What `to_parts` gave; a record of another kind is refused."""
         try:
-            if tuple(record["scores"]) != SCORES:
+            if (tuple(record["scores"]), record["distrust"]) != (SCORES, DISTRUST):
                 raise BundleError(
-                    f"the warning model uses the scores {record['scores']}, this version knows "
-                    f"{list(SCORES)}; train or calibrate the bundle again"
+                    f"the warning model has scores {record['scores']} and distrust {record['distrust']}, "
+                    f"this version {list(SCORES)} and {DISTRUST}; train or calibrate the bundle again"
                 )
             space = FeatureSpace(**{f.name: arrays[f.name].astype(np.float32) for f in fields(FeatureSpace)})
             usual = record["usual"]

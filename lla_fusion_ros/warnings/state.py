@@ -5,12 +5,13 @@ Each class is a dataclass of arrays whose first axis is `tracks` (`lla_fusion_ro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.types.views import QUALITIES
+from lla_fusion_ros.warnings.model import DISTRUST
 from lla_fusion_ros.warnings.result import REASONS
 
 WINDOW = 10  # views that are compared with each other
@@ -18,10 +19,11 @@ WINDOW = 10  # views that are compared with each other
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Sums over all views of a track.
+    """Weighted sums over all views of a track.
 
     Attributes:
         count: views.                                                [tracks]
+        weight: sum of their weights u = e^(-DISTRUST H).            [tracks]
         entropy, energy, log_norm, disagreement: of `MeasuredViews`. [tracks]
         pmf: mean pmf of the networks.                               [tracks, classes]
         logits: mean-centred logits, mean over networks.             [tracks, classes]
@@ -30,6 +32,7 @@ class Sums:
     """
 
     count: np.ndarray
+    weight: np.ndarray
     entropy: np.ndarray
     energy: np.ndarray
     log_norm: np.ndarray
@@ -41,24 +44,14 @@ class Sums:
 
     @classmethod
     def zeros(cls, tracks: int, networks: int, classes: int, features: int) -> Sums:
-        return cls(
-            np.zeros(tracks),
-            np.zeros(tracks),
-            np.zeros(tracks),
-            np.zeros(tracks),
-            np.zeros(tracks),
-            np.zeros((tracks, classes)),
-            np.zeros((tracks, classes)),
-            np.zeros((tracks, networks, features)),
-            np.zeros((tracks, len(QUALITIES))),
-        )
+        shapes = ((), (), (), (), (), (), (classes,), (classes,), (networks, features), (len(QUALITIES),))
+        return cls(*(np.zeros((tracks, *shape)) for shape in shapes))
 
     @classmethod
     def of(cls, views: MeasuredViews) -> Sums:
         """One view of each track."""
         unknown = np.full((len(views), len(QUALITIES)), np.nan)
-        return cls(
-            np.ones(len(views)),
+        summed = (
             views.entropy,
             views.energy,
             views.log_norm,
@@ -68,21 +61,19 @@ class Sums:
             views.bounded_features,
             unknown if views.quality is None else views.quality.astype(np.float64),
         )
+        weight = np.exp(-DISTRUST * views.entropy)
+        return cls(np.ones(len(views)), weight, *(_times(weight, each) for each in summed))
 
     def means(self) -> Sums:
-        """The same divided by the number of views; `count` stays."""
-        count = np.maximum(self.count, 1.0)
-        return Sums(
-            self.count,
-            self.entropy / count,
-            self.energy / count,
-            self.log_norm / count,
-            self.disagreement / count,
-            self.pmf / count[:, None],
-            self.logits / count[:, None],
-            self.features / count[:, None, None],
-            self.quality / count[:, None],
-        )
+        """The weighted means; `count` and `weight` stay."""
+        summed = [getattr(self, field.name) for field in fields(self)[2:]]
+        share = 1.0 / np.where(self.weight > 0, self.weight, 1.0)
+        return Sums(self.count, self.weight, *(_times(share, each) for each in summed))
+
+
+def _times(factor: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Each row times its factor.  [tracks], [tracks, ...]"""
+    return values * factor.reshape(-1, *[1] * (values.ndim - 1))
 
 
 @dataclass(frozen=True, slots=True)

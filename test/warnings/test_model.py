@@ -82,9 +82,10 @@ def test_a_detector_of_another_width_is_refused(world, model) -> None:
         WarningModel.from_parts(arrays, record).check(world.posterior.networks, world.posterior.features)
 
 
-def test_scores_of_another_version_are_refused(model) -> None:
+@pytest.mark.parametrize(("key", "value"), [("scores", ["entropy"]), ("distrust", 0.0)])
+def test_scores_of_another_version_are_refused(model, key, value) -> None:
     arrays, record = model.to_parts()
-    record["scores"] = ["entropy"]
+    record[key] = value
     with pytest.raises(BundleError, match="calibrate the bundle again"):
         WarningModel.from_parts(arrays, record)
 

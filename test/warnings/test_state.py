@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.stats import entropy
 
 from lla_fusion_ros.fusion.measure import measured
 from lla_fusion_ros.types.views import add
+from lla_fusion_ros.warnings.model import DISTRUST
 from lla_fusion_ros.warnings.state import WINDOW, RecentViews, Sums
 from support.tiny_posterior import make_posterior, make_views
 
 
-def test_the_means_are_those_of_all_views() -> None:
+def test_the_means_weigh_doubtful_views_less() -> None:
     posterior = make_posterior()
     views = [measured(make_views(posterior, 2, seed), posterior) for seed in range(5)]
     sums = Sums.zeros(2, posterior.networks, posterior.classes, posterior.features)
@@ -19,9 +21,14 @@ def test_the_means_are_those_of_all_views() -> None:
         sums = add(sums, Sums.of(view))
     means = sums.means()
     assert means.count.tolist() == [5, 5]
-    np.testing.assert_allclose(means.pmf, np.mean([view.mean_pmf for view in views], axis=0))
-    np.testing.assert_allclose(means.features, np.mean([view.features for view in views], axis=0))
-    np.testing.assert_allclose(means.energy, np.mean([view.energy for view in views], axis=0))
+    weight = np.stack([np.exp(-DISTRUST * entropy(view.mean_pmf, axis=1)) for view in views])
+    for name, of_views in (
+        ("pmf", [view.mean_pmf for view in views]),
+        ("features", [view.features for view in views]),
+        ("energy", [view.energy for view in views]),
+    ):
+        expected = [np.average([each[row] for each in of_views], 0, weight[:, row]) for row in (0, 1)]
+        np.testing.assert_allclose(getattr(means, name), expected, rtol=1e-6)
 
 
 def test_the_window_keeps_the_newest_views_last() -> None:
