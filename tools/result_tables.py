@@ -147,10 +147,10 @@ def false_alarms(results: Results, demo: str) -> str:
     )
 
 
-def conditions(results: Results, name: str, held_out: str) -> str:
+def conditions(results: Results, name: str, held_out: str = "") -> str:
     """What known tracks are called by condition, those under which all is well in one row; then strangers."""
     record = results[name]["conditions"]
-    left_out = [row for row in results[held_out]["conditions"] if row["tracks_of"] == "unknown"]
+    left_out = results[held_out]["conditions"] if held_out else []
 
     def shares(row: dict[str, Any], *keys: str) -> list[str]:
         return [f"{100 * row[key] / row['tracks']:.1f}" for key in keys]
@@ -173,9 +173,10 @@ def conditions(results: Results, name: str, held_out: str) -> str:
     told = ("unknown", "cannot_tell", "right")
     rows += [[row["condition"], *shares(row, *told)] for row in known if row not in well]
     header = [f"{known[0]['tracks']} known tracks", "called unknown, %", "cannot tell, %", "right, %"]
+    names = {"unknown": "Belgian signs, mostly 3 views"}
     strangers = [(row["tracks_of"], row) for row in record if row["tracks_of"] != "known"]
-    strangers[0] = ("Belgian signs, mostly 3 views", strangers[0][1])
-    strangers[1:1] = [("German classes left out", row) for row in left_out]
+    strangers = [(names.get(of, of), row) for of, row in strangers]
+    strangers[1:1] = [("German classes left out", row) for row in left_out if row["tracks_of"] == "unknown"]
     outside = [
         [f"{row['tracks']}, {of}", *shares(row, "unknown", "cannot_tell", "sure")] for of, row in strangers
     ]
