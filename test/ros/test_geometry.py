@@ -136,7 +136,7 @@ def test_objects_in_space_name_the_boxes_of_all_cameras(ros_graph, make_node, de
     assert {("left", f"object {thing.id}"), ("right", f"object {thing.id}")} <= found
     assert any(name.startswith("left/") for _, name in found)  # boxes that no object overlaps
     ros_graph.spin_until(lambda: value(told, "right", "objects topic") == "/lidar/objects")
-    assert node.tally.of("")["object_messages"] == 30
+    assert node.tally.of("")["object_messages"] >= 29  # DDS may lose the first, while it finds the sender
 
 
 @pytest.mark.parametrize("topic", ["two words", "/"])
