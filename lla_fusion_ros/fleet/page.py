@@ -12,6 +12,7 @@ from typing import Any
 from lla_fusion_ros.fleet.plan import BAGS_FOLDER, PICTURES
 from lla_fusion_ros.replay.output_folder import REPORT
 from lla_fusion_ros.report import html
+from lla_fusion_ros.types.pmf import percent
 
 _SCORES = (
     ("accuracy", "accuracy", "{:.1%}"),
@@ -140,7 +141,7 @@ def _odd(fleet: Path, objects: Sequence[Mapping[str, Any]]) -> str:
         when = datetime.fromtimestamp(row["first"] / 1e9, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
         cards.append(
             f"<figure class='object'>{image}<figcaption>"
-            f"<b>{escape(row['fused_class'])} {escape(html.percent(row['fused_p']))}</b> "
+            f"<b>{escape(row['fused_class'])} {escape(percent(row['fused_p']))}</b> "
             f"{badges(row['reasons'])}"
             f"{truth_badge(row, row['fused_class'])}<br>{name}<br>{row['views']} views · {when}"
             "</figcaption></figure>"

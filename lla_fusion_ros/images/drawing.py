@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 
 from lla_fusion_ros.images.crops import Pixels
+from lla_fusion_ros.types.pmf import percent
 
 Colour = tuple[int, int, int]  # blue, green, red
 _SURE: Colour = (80, 200, 60)
@@ -129,7 +130,7 @@ def _draw_panel(image: np.ndarray, label: Label, panel: Rectangle, scale: float)
         at = panel.y + row * line
         left = panel.x + 2
         cv2.rectangle(image, (left, at + 3), (left + bar, at + line - 2), _darker(colour), cv2.FILLED)
-        _write(image, f"{probability:4.0%} {name}", panel.x, at, line, scale, _INK)
+        _write(image, f"{percent(probability):>4} {name}", panel.x, at, line, scale, _INK)
     if label.warning:
         at = panel.y + panel.height - line
         cv2.rectangle(image, (panel.x, at), (panel.x + panel.width, at + line), colour, cv2.FILLED)

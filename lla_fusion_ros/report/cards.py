@@ -10,6 +10,7 @@ from lla_fusion_ros.report import html, svg
 from lla_fusion_ros.report.score_charts import anchor
 from lla_fusion_ros.report.track_chart import TrackChart, main_classes
 from lla_fusion_ros.report.tracks import Point, Timeline, TimelineSink, thinned_pictures, thinned_points
+from lla_fusion_ros.types.pmf import percent
 
 MOST_OPEN = 60  # objects; of more only those that need a look are unfolded
 LARGEST = 9_000_000  # bytes of all cards
@@ -117,7 +118,7 @@ class Cards:
             f"<details class='card track' id='{anchor(track)}' data-kind='{escape(' '.join(kinds))}' "
             f"data-words='{escape(' '.join(words).lower(), quote=True)}'{is_open}>"
             f"<summary><h3>{escape(track.id)}</h3>{badges}"
-            f"<span class='now'>{escape(names[last.top])} <b>{escape(html.percent(last.p))}</b></span>"
+            f"<span class='now'>{escape(names[last.top])} <b>{escape(percent(last.p))}</b></span>"
             "</summary>"
             f"<div class='scroll'>{chart.svg(self._report.timelines.truth, f'{track.id}: {about}')}</div>"
             f"<div class='legend'>{legend}</div><div class='read' aria-live='polite'>{escape(about)}</div>"
@@ -133,7 +134,7 @@ class Cards:
     def _about(self, track: Timeline, points: Sequence[Point], first: int) -> str:
         """The chart in words."""
         names, last = self._names, points[-1]
-        told = [f"{names[last.top]} {html.percent(last.p)} after {track.views} views"]
+        told = [f"{names[last.top]} {percent(last.p)} after {track.views} views"]
         if self._report.timelines.statements is not None:
             told.append(self._promise(last))
         told.append(f"shown class changed {track.flips}× (single frames {track.single_flips}×)")

@@ -80,11 +80,6 @@ def plain(value: object) -> str:
     return str(value)
 
 
-def percent(p: float) -> str:
-    """A probability; only what is certain is 100%."""
-    return ">99%" if 0.995 <= p < 1 else f"{p:.0%}"
-
-
 def words(reason: str) -> str:
     return reason.replace("_", " ")
 

@@ -17,7 +17,7 @@ from lla_fusion_ros.messages.images import write_image
 from lla_fusion_ros.messages.status import Status, write_diagnostics, write_label_info, write_vision_info
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.received import HASH_PREFIX, ViewShape
-from lla_fusion_ros.types.pmf import softmax
+from lla_fusion_ros.types.pmf import percent, softmax
 from lla_fusion_ros.warnings.result import CANNOT_TELL, Level, Verdict
 
 BARS = 3  # classes shown of each object in annotated images
@@ -116,7 +116,7 @@ def annotations_of(fused: FusedFrame, class_names: Sequence[str]) -> list[Annota
     drawn = []
     for row, verdict in enumerate(result.verdicts):
         x, y, _, width, height = frame.bbox[result.kept[row]].tolist()
-        told = [f"{result.ids[row]}: {class_names[verdict.top]} {verdict.probability:.0%}"]
+        told = [f"{result.ids[row]}: {class_names[verdict.top]} {percent(verdict.probability)}"]
         told += [reason.replace("_", " ") for reason in verdict.reasons]
         colour = colour_of(verdict.probability, bool(verdict.reasons), _is_grave(verdict))
         blue, green, red = (part / 255 for part in colour)

@@ -147,3 +147,8 @@ def decide(pmf: np.ndarray, cost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         raise InputError("cost matrix contains NaN or infinity")
     expected = pmf @ cost.T  # [..., decisions]
     return expected.argmin(axis=-1), expected.min(axis=-1)
+
+
+def percent(p: float) -> str:
+    """A probability for people; only what is certain is 100%."""
+    return ">99%" if 0.995 <= p < 1 else f"{p:.0%}"

@@ -25,6 +25,7 @@ from lla_fusion_ros.stream.frames import FusedFrame
 from lla_fusion_ros.tracking.geometry import Geometry
 from lla_fusion_ros.tracking.transforms import Pose
 from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.pmf import percent
 from lla_fusion_ros.types.printable import printable
 
 _QUALITY = 85  # of JPEG
@@ -114,7 +115,7 @@ class RerunLog:
         self._at(stamp)
         tops, surest = pmf.argmax(axis=1), pmf.max(axis=1)
         labels = [
-            printable(f"{name}: {class_names[top]} {p:.0%}{' !' * bad}")
+            printable(f"{name}: {class_names[top]} {percent(p)}{' !' * bad}")
             for name, top, p, bad in zip(ids, tops, surest, warned, strict=True)
         ]
         colours = [colour_of(float(p), bad)[::-1] for p, bad in zip(surest, warned, strict=True)]

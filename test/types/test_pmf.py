@@ -13,6 +13,7 @@ from lla_fusion_ros.types.pmf import (
     monte_carlo,
     monte_carlo_joint,
     mutual_information,
+    percent,
     prob_largest,
     probit,
     risk,
@@ -207,3 +208,11 @@ def test_what_is_no_distribution_is_refused_with_the_cause():
         decide(np.array([0.5, 0.5]), np.eye(3))
     with pytest.raises(InputError, match="NaN"):
         decide(np.array([0.5, 0.5]), np.full((2, 2), np.nan))
+
+
+@pytest.mark.parametrize(
+    ("p", "told"),
+    [(0.0, "0%"), (0.504, "50%"), (0.994, "99%"), (0.9951, ">99%"), (0.99999, ">99%"), (1.0, "100%")],
+)
+def test_only_what_is_certain_is_a_hundred_per_cent(p, told) -> None:
+    assert percent(p) == told
