@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -121,6 +122,7 @@ class ScoreStage:
         finite = np.isfinite(found.bbox).all(axis=1)
         unnamed = self._identity.unnamed(camera)
         rows: list[int] = []
+        dropped: Counter[str] = Counter()
         for row, name in enumerate(objects):
             if not name:
                 reason = unnamed
@@ -135,16 +137,15 @@ class ScoreStage:
             else:
                 rows.append(row)
                 continue
-            self._tally.drop(camera, {reason: 1})
-        self._tally.add(camera, "frames")
-        self._tally.add(camera, "crops", len(rows))
-        said = np.array([pmfs[row] for row in rows]).reshape(len(rows), 1, -1)
-        if not rows:
-            said = np.ones((0, 1, len(self.reader.names)))
+            dropped[reason] += 1
+        said = np.array([pmfs[row] for row in rows]).reshape(len(rows), 1, len(self.reader.names))
         features = np.broadcast_to(np.array(NO_FEATURES, np.float32), (len(rows), 1, len(NO_FEATURES)))
         views = Views(np.log(said).astype(np.float32), features)
         ids, own = (tuple(each[row] for row in rows) for each in (objects, tracks))
         bbox, when = found.bbox[rows], frame.completed
+        self._tally.drop(camera, dropped)
+        self._tally.add(camera, "frames")
+        self._tally.add(camera, "crops", len(rows))
         return ViewFrame(camera, frame.header, ids, bbox, views, own, None, when, members)
 
     def _pmfs(self, found: FrameDetections) -> list[np.ndarray | None]:

@@ -4,8 +4,26 @@ import numpy as np
 import pytest
 
 from lla_fusion_ros.bundle.score_bundle import score_bundle
+from lla_fusion_ros.messages.cdr import Header
+from lla_fusion_ros.messages.detections import Listing, parse_detections, write_detections
+from lla_fusion_ros.stream.frame_messages import fused_messages
+from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.stream.scores import DOUBT, ScoreReader
 from lla_fusion_ros.types.errors import BundleError
+
+START, STEP = 10**12, 10**8
+
+
+def said(number: int, ids=("a",), scores=(0.9,), classes=("car",)) -> bytes:
+    """A message of boxes side by side, each with these scores."""
+    boxes = np.array([[20.0 + 40 * row, 20.0, 0.0, 16.0, 16.0] for row in range(len(ids))]).reshape(-1, 5)
+    told = Listing(class_names=classes, rest=False)
+    each = np.tile(scores, (len(ids), 1)) if scores else None
+    return write_detections(Header(START + number * STEP, "left"), ids, boxes, each, told)
+
+
+def perception_of(*classes: str) -> Perception:
+    return Perception(score_bundle(classes or ("car", "bus"), places=2), None, ["left"])
 
 
 def test_the_rest_of_one_score_is_spread_evenly_and_a_low_one_still_names_the_best_class():
@@ -34,3 +52,27 @@ def test_classes_are_named_as_they_come_and_only_as_many_as_there_are_places():
 def test_fusers_that_need_features_are_refused_with_those_that_do_not():
     with pytest.raises(BundleError, match="needs networks.*choose one of ema"):
         score_bundle().fuser("ella")
+
+
+@pytest.mark.parametrize(
+    ("empty", "lost"),
+    [
+        (dict(ids=()), ""),
+        (dict(scores=()), "unknown_class"),
+        (dict(scores=(0.0, 0.0), classes=("car", "bus")), "unknown_class"),
+        (dict(classes=("tram",)), "unknown_class"),
+        (dict(ids=("",), scores=(0.05,)), "not_tracked"),
+    ],
+)
+def test_a_frame_in_which_no_box_remains_gives_an_empty_message_and_counts_once(empty, lost):
+    perception = perception_of()
+    for number, raw in enumerate((said(0, **empty), said(1, **empty), said(2))):
+        assert perception.offer("left", "detections", raw)
+        (fused,) = perception.step()
+        listed = parse_detections(fused_messages(fused, perception.scores.names)[0].data)
+        assert len(listed) == (number == 2) and listed.header.stamp == START + number * STEP
+    counts = perception.tally.of("left")
+    assert counts["frames"] == counts["fused_frames"] == counts["detections"] == 3
+    assert {name: count for name, count in counts.items() if name.startswith("dropped_")} == (
+        {f"dropped_{lost}": 2} if lost else {}
+    )

@@ -5,9 +5,11 @@ import json
 import numpy as np
 import pytest
 
+from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bundle import load_bundle
 from lla_fusion_ros.cli.main import main
 from lla_fusion_ros.lab.makebag.write import SceneFrame, flickering, make_bag
+from lla_fusion_ros.messages.detections import parse_detections
 
 NAMES = ("car", "truck", "bus", "tram", "van")
 
@@ -66,3 +68,20 @@ def test_a_truth_of_other_classes_is_refused(bags, tmp_path, capsys):
     out = tmp_path / "scores.safetensors"
     assert main(["calibrate", str(bags / "known"), "--truth", str(truth), "--out", str(out)]) != 0
     assert "share no class" in capsys.readouterr().err
+
+
+def test_frames_in_which_nothing_is_seen_are_calibrated_and_replayed(tmp_path):
+    nothing = np.zeros((8, 8, 3), np.uint8), np.zeros((0, 4)), (), ()
+    frames = [SceneFrame("front", 10**9 - 10**8, *nothing), *drive(1), SceneFrame("front", 10**11, *nothing)]
+    known = str(tmp_path / "known")
+    make_bag(flickering(frames, NAMES, 0.4), tmp_path / "known", "traffic", NAMES, "raw")
+    out, document = str(tmp_path / "scores.safetensors"), tmp_path / "known.json"
+    assert main(["calibrate", known, "--truth", f"{known}.truth.json", "--out", out]) == 0
+    for model in ("scores", out):
+        command = ["replay", known, "--bundle", model, "--overwrite", "--json", str(document)]
+        assert main([*command, "--truth", f"{known}.truth.json"]) == 0
+        replayed = json.loads(document.read_text())
+        assert replayed["frames"] == replayed["counts"]["frames"] == len(frames)
+    with Bag(tmp_path / "known_fused" / "fused") as bag:
+        counts = [len(parse_detections(each.data)) for each in bag.messages(["/fused_classes"])]
+    assert counts == [len(frame.ids) for frame in frames]
