@@ -19,7 +19,7 @@ import numpy as np
 
 from lla_fusion_ros.bundle.container import read_container, write_container
 from lla_fusion_ros.bundle.meta import BundleMeta, meta_from_dict
-from lla_fusion_ros.bundle.resources import find_model
+from lla_fusion_ros.bundle.resources import SCORES, find_model
 from lla_fusion_ros.networks.heads import Head
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import BundleError, InputError, LlaFusionError, unknown_name
@@ -30,7 +30,6 @@ if TYPE_CHECKING:  # torch takes seconds to import; a fusion node without networ
     from lla_fusion_ros.warnings.model import WarningModel
 
 ONNX = "onnx"  # the name of the architecture whose networks are graphs only
-SCORES = "scores"  # and of the one without networks, see `scores.py`
 PMF_FUSERS = ("ema", "last", "log_linear", "log_odds", "mean_pmf", "pool", "product", "vote")
 _NETWORK = "network."
 _WARNINGS = "warnings."

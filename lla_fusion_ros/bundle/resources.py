@@ -7,15 +7,21 @@ from pathlib import Path
 from lla_fusion_ros.types.errors import BundleError, unknown_name
 from lla_fusion_ros.types.resources import share_folders
 
+SCORES = "scores"  # the bundle without networks, which is no file
+
 
 def find_model(name_or_path: str | Path) -> Path:
     """A bundle by its path, or by the name (with or without ending) of one that comes with the package."""
     path = Path(name_or_path).expanduser()
     if path.is_file() or path.parent != Path("."):
         return path
+    if path.name == SCORES:
+        raise BundleError(
+            f"'{path}' has no networks: it is for `replay` and for the parameter `model` of nodes"
+        )
     shipped = shipped_models()
     if path.stem not in shipped or path.suffix not in ("", ".safetensors"):
-        unknown = unknown_name("shipped bundle", path.stem, shipped)
+        unknown = unknown_name("shipped bundle", path.stem, (*shipped, SCORES))
         raise BundleError(f"file '{path}' does not exist, and {unknown}")
     return shipped[path.stem]
 

@@ -37,7 +37,8 @@ def common_arguments(params_file: str, use_sim_time: str = "false") -> list[Decl
         DeclareLaunchArgument(
             "model",
             default_value="",
-            description="model file, or the name of one that ships; empty: that of the params file",
+            description="model file, the name of one that ships, or scores (the detector's own are fused); "
+            "empty: that of the params file",
         ),
         DeclareLaunchArgument(
             "device", default_value="", description="auto, cpu, cuda, cuda:0; empty: that of the params file"

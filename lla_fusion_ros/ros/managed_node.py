@@ -15,7 +15,7 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from std_srvs.srv import Trigger
 
 from lla_fusion_ros.bundle import Bundle, load_bundle
-from lla_fusion_ros.bundle.resources import shipped_models
+from lla_fusion_ros.bundle.resources import SCORES, shipped_models
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.ros.compat import LACKING
 from lla_fusion_ros.ros.node_settings import NodeSettings
@@ -153,7 +153,7 @@ class ManagedNode(LifecycleNode):
         if not name:
             raise InputError(
                 "parameter 'model' is not set: give the path of a model file, or the name of one that ships: "
-                + ", ".join(shipped_models())
+                f"{', '.join(shipped_models())}; or {SCORES}, and what the detector says is fused"
             )
         bundle = load_bundle(name)
         self.reporting.about = {"model": name, "model hash": bundle.hash}

@@ -58,11 +58,20 @@ def test_an_ament_prefix_is_searched_when_the_code_runs_from_an_installed_tree(t
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("zebra", "choose one of belgium, gtsrb, signworld"), ("gtrsb.safetensors", "did you mean 'gtsrb'")],
+    [
+        ("zebra", "choose one of belgium, gtsrb, signworld, scores"),
+        ("gtrsb.safetensors", "did you mean 'gtsrb'"),
+        ("score", "did you mean 'scores'"),
+    ],
 )
 def test_an_unknown_name_is_told_the_bundle_that_was_meant_or_all_that_ship(name, hint):
     with pytest.raises(LlaFusionError, match=f"'{name}' does not exist, and there is no .*; {hint}"):
         find_model(name)
+
+
+def test_scores_is_no_file_and_the_sentence_says_what_it_is_for():
+    with pytest.raises(LlaFusionError, match="'scores' has no networks.*`replay`"):
+        find_model("scores")
 
 
 def test_a_path_of_the_users_own_is_left_alone(tmp_path):
