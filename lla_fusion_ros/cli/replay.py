@@ -49,7 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="bag folder, .mcap or .db3 file; compressed, split, cut off: all fine. Or many: several, "
         "folders of bags, globs, or a .txt file with a path per line",
     )
-    parser.add_argument("--bundle", type=Path, help="model file, or the name of one that ships (signworld)")
+    parser.add_argument(
+        "--bundle",
+        type=Path,
+        help="model file, or the name of one that ships (signworld); scores: the detector's own are fused",
+    )
     parser.add_argument(
         "--out",
         type=Path,
@@ -147,7 +151,7 @@ def run(args: argparse.Namespace) -> int:
         report=not args.no_report,
         video=args.video,
         truth=args.truth,
-        compare=_fusers(args.compare),
+        compare=_fusers(args.compare, bundle),
         cameras=args.camera,
         overwrite=args.overwrite,
         tracks=args.json is not None,
@@ -202,10 +206,13 @@ def _beside(bag: Path) -> Path:
     return place.with_name(f"{name}_fused")
 
 
-def _fusers(text: str) -> list[str]:
+def _fusers(text: str, bundle: Bundle) -> list[str]:
+    from lla_fusion_ros.bundle.bundle import PMF_FUSERS
     from lla_fusion_ros.fusion import fusers
 
-    return sorted(fusers()) if text == "all" else [name for name in text.split(",") if name]
+    if text == "all":
+        return list(PMF_FUSERS) if bundle.for_scores else list(fusers())
+    return [name for name in text.split(",") if name]
 
 
 def _offsets(words: list[str]) -> dict[str, float]:

@@ -221,7 +221,8 @@ class OutputFolder:
         video = self._folder / VIDEO
         if video in self._files and not video.exists():
             self._files.remove(video)
-            every += ("there is no video: what was fused has no whole images",)
+            why = f"{result.used} are fused without images; Foxglove draws the fused bag onto its recording's"
+            every += (f"there is no video: {'crops are no images' if result.used == 'images' else why}",)
         try:
             scores = self._scorer.scores() if self._scorer is not None and result.views else None
             if scores is not None:

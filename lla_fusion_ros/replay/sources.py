@@ -20,7 +20,7 @@ from lla_fusion_ros.messages.contract import STATIC_TRANSFORMS, TRANSFORMS, is_r
 from lla_fusion_ros.stream.frames import ViewFrame
 from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.stream.received import ViewQueue
-from lla_fusion_ros.stream.scores import ScoreReader
+from lla_fusion_ros.stream.scores import ScoreReader, bad_score
 from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.errors import BagError, InputError
 from lla_fusion_ros.types.settings import FusionSettings
@@ -54,7 +54,11 @@ def make_perception(
         if isinstance(camera, CameraTopics)
     }
     if bundle.for_scores:
-        return Perception(bundle, None, names, stream, fusion, own)
+        perception = Perception(bundle, None, names, stream, fusion, own)
+        perception.topics |= {
+            each.name: each.detections for each in cameras if isinstance(each, CameraTopics)
+        }
+        return perception
     if isinstance(cameras[0], ViewTopics):
         return Perception(bundle, None, names, stream, fusion)
     classifier = load_networks(bundle, device, precision, engine) if networks is None else networks()
@@ -79,14 +83,18 @@ def with_names(bundle: Bundle, bag: Bag, cameras: Cameras) -> Bundle:
     """An uncalibrated bundle for scores, with the classes that the bag's detections name."""
     types = {each.detections: each.type for each in cameras if isinstance(each, CameraTopics)}
     reader = ScoreReader(bundle)
+    reason = f"no detection in {', '.join(types)} has a class and a score"
     for message in bag.messages(types):
         with suppress(InputError):
             found = image_adapter(types[message.topic]).read(message.data)
             if isinstance(found, FrameDetections):
+                if bad := bad_score(found):
+                    reason = f"{message.topic} {bad}"
+                    continue
                 for own in found.scores or ():
                     reader.pmf(own, found.class_names)
     if not reader.named:
-        raise BagError(f"the bag cannot be fused: no detection in {', '.join(types)} has a class and a score")
+        raise BagError(f"the bag cannot be fused: {reason}")
     return score_bundle(reader.names[: reader.named])
 
 

@@ -127,6 +127,7 @@ class ImageNode(ManagedNode):
             for topic in () if self._scores else CROPS:
                 self.listen(inputs, camera, topic, self._topics[camera][topic])
         if self.perception is not None:
+            self.perception.topics = {camera: own["detections"] for camera, own in self._names.items()}
             own_images = {camera: own["image"] for camera, own in self._topics.items()}
             self.perception.joining.rectified = {
                 c for c, name in own_images.items() if contract.is_rectified(name)

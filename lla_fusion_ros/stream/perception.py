@@ -16,6 +16,7 @@ import numpy as np
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.detections.traps import Traps
 from lla_fusion_ros.engine.engine import FusionEngine, Observation
+from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.cdr import Raw
 from lla_fusion_ros.stream.classify import FRAMES_AT_ONCE, ClassifyStage, Fallback
 from lla_fusion_ros.stream.frame_messages import view_pmf
@@ -50,6 +51,9 @@ class Perception:
         fallback: decodes images of encodings that the package does not know.
         guard: leaves out a frame that raises; without it the exception goes to the caller.
         workers: see ClassifyStage.
+
+    Attributes:
+        topics: by camera, what the topic of its detections is called in sentences about it.
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class Perception:
     ) -> None:
         settings = stream_settings or StreamSettings()
         self.cameras = tuple(cameras)
+        self.topics = {camera: contract.detections_topic(camera) for camera in cameras}
         self.tally = tally or Tally()
         self.identity = Identity(cameras, settings, self.tally)
         self.joining = Joining(cameras, settings.identity == "auto", self.tally)
@@ -123,12 +128,18 @@ class Perception:
         return self.identity.chosen
 
     def troubles(self) -> dict[str, str]:
-        """By camera, what would be fused wrongly without anybody noticing, and the way out."""
-        troubles = self.identity.troubles()
-        for finding in self._traps.findings:  # of ids that several cameras share
-            for camera in self.cameras:
-                troubles[camera] = "; ".join(filter(None, (troubles.get(camera), finding.sentence)))
-        return troubles
+        """By camera, what would be fused wrongly without anybody noticing, and the way out; of scores that
+        are none, what came since the last call."""
+        found = list(self.identity.troubles().items())
+        shared = [finding.sentence for finding in self._traps.findings]  # of ids that several cameras share
+        found += [(camera, sentence) for sentence in shared for camera in self.cameras]
+        if isinstance(self.queue, ScoreQueue):
+            bad = self.queue.take_bad_scores()
+            found += [(camera, f"{self.topics[camera]} {sentence}") for camera, sentence in bad.items()]
+        troubles: dict[str, list[str]] = {}
+        for camera, sentence in found:
+            troubles.setdefault(camera, []).append(sentence)
+        return {camera: "; ".join(own) for camera, own in troubles.items()}
 
     def set_detections_type(self, camera: str, type_name: str) -> None:
         """The message type of a camera's detections from now on; InputError where it cannot be read."""

@@ -17,17 +17,48 @@ from lla_fusion_ros.stream.frames import ScoreFrame, ViewFrame
 from lla_fusion_ros.stream.identity import Identity
 from lla_fusion_ros.stream.joining import Joining
 from lla_fusion_ros.stream.queues import ImageQueue
-from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
+from lla_fusion_ros.types.printable import printable
 from lla_fusion_ros.types.tally import Tally
 from lla_fusion_ros.types.views import Views
 
 FRAMES_AT_ONCE = 64  # of one step; more wait for the next, so that what is done gets out
 # Of every pmf, spread over all classes: no detector is so sure that another class is impossible.
 DOUBT = 0.001
+ROUNDING = 1e-6  # by which a probability in single precision may leave 0…1
+
+
+def bad_score(found: FrameDetections) -> str:
+    """What a topic says that is no probability, and the way out; empty where all its scores are."""
+    scores = ((said, score) for own in found.scores or () for said, score in own)
+    bad = next(((said, score) for said, score in scores if not -ROUNDING <= score <= 1 + ROUNDING), None)
+    if bad is None:
+        return ""
+    said = found.class_names.get(bad[0], bad[0])
+    return (
+        f"says '{printable(said[:40])}: {bad[1]:g}', and scores have to be probabilities, 0 to 1: its "
+        "message is dropped; let the detector divide percent by 100 and put logits through a sigmoid or "
+        "softmax, and give detectors with other scores topics of their own"
+    )
 
 
 class ScoreQueue(ImageQueue):
     """Detections alone; a frame is complete as soon as they come."""
+
+    def __init__(
+        self,
+        cameras: Sequence[str],
+        settings: StreamSettings,
+        tally: Tally,
+        wiring: Mapping[str, CameraWiring],
+    ) -> None:
+        super().__init__(cameras, settings, tally, wiring)
+        self._bad: dict[str, str] = {}
+
+    def take_bad_scores(self) -> dict[str, str]:
+        """By camera, what `bad_score` said last since the last call."""
+        bad, self._bad = self._bad, {}
+        return bad
 
     def offer(
         self, camera: str, topic: str, data: Raw, now: int | None = None, received: int | None = None
@@ -37,6 +68,10 @@ class ScoreQueue(ImageQueue):
             return False
         if not isinstance(message.detections, FrameDetections):
             self._tally.drop(camera, {"boxes_in_space": 1})
+            return False
+        if bad := bad_score(message.detections):
+            self._tally.drop(camera, {"bad_scores": 1})
+            self._bad[camera] = bad
             return False
         arrived = time.monotonic_ns() if now is None else now
         objects = self.objects_at(message.header.stamp)

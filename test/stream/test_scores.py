@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lla_fusion_ros.bundle.score_bundle import score_bundle
 from lla_fusion_ros.messages.cdr import Header
@@ -76,3 +78,43 @@ def test_a_frame_in_which_no_box_remains_gives_an_empty_message_and_counts_once(
     assert {name: count for name, count in counts.items() if name.startswith("dropped_")} == (
         {f"dropped_{lost}": 2} if lost else {}
     )
+
+
+BAD = st.floats().filter(lambda score: not -1e-6 <= score <= 1 + 1e-6)
+
+
+@settings(deadline=None)
+@given(good=st.lists(st.floats(0, 1), max_size=3), bad=BAD, row=st.integers(0, 2))
+def test_a_message_with_a_score_that_is_no_probability_is_dropped_counted_and_told_of(good, bad, row):
+    perception = perception_of("car", "bus", "van", "stop")
+    scores = (*good[:row], bad, *good[row:])
+    assert not perception.offer(
+        "left", "detections", said(0, ("a", "b"), scores, ("car", "bus", "van", "stop"))
+    )
+    assert not perception.step() and not len(perception.queue.ready)
+    assert perception.tally.of("left") == {"detections": 1, "dropped_bad_scores": 1}
+    told = perception.troubles()["left"]
+    assert told.startswith("left/detections says '") and f": {bad:g}'" in told and "percent" in told
+    assert not perception.troubles()  # until another one comes
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=4))
+def test_every_message_whose_scores_are_probabilities_is_a_frame(scores):
+    perception = perception_of("car", "bus", "van", "stop")
+    assert perception.offer("left", "detections", said(0, ("a",), scores, ("car", "bus", "van", "stop")))
+    assert len(perception.step()) == 1 and not perception.troubles()
+
+
+def test_a_score_that_single_precision_rounds_above_one_is_a_probability():
+    perception = perception_of()
+    assert perception.offer("left", "detections", said(0, scores=(float(np.nextafter(np.float32(1), 2)),)))
+    (fused,) = perception.step()
+    assert fused.result.ids == ("left/a",)
+
+
+def test_what_is_told_of_a_bad_score_is_short_and_steers_no_terminal():
+    perception = perception_of()
+    perception.offer("left", "detections", said(0, scores=(255.0,), classes=("\x1b[31m" + "x" * 10_000,)))
+    told = perception.troubles()["left"]
+    assert told.isprintable() and len(told) < 500
