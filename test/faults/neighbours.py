@@ -201,36 +201,43 @@ def two_nodes_at_once(stage: Stage, checks: Checks) -> int:
 
 
 @fault(
-    "a detector whose scores are fused sends NaN, infinite, negative, all-zero scores and no hypothesis",
-    "such a box is counted (`unknown_class`), the good ones of its frame are fused",
+    "a detector whose scores are fused sends boxes without a score, and NaN, infinite, negative ones, percent",
+    "a box without a score is counted (`unknown_class`), the good ones of its frame are fused; a message with "
+    "others is dropped and counted (`bad_scores`), and one line of the log names one of them",
     scene="alone",
 )
 def scores_of_nothing(stage: Stage, checks: Checks) -> int:
     params = {"model": "scores", "cameras": ["left"], "identity": "global"}
-    stage.start("lla_fusion_ros.ros perception", NODE, params=params)
+    node = stage.start("lla_fusion_ros.ros perception", NODE, params=params)
     detector = stage.graph.node("detector")
     boxes = detector.create_publisher(Detection2DArray, contract.detections_topic("left"), 50)
     fused = stage.graph.collect(detector, Detection2DArray, "/fused_classes", 50)
     diagnosed = Diagnosed(stage.graph, detector)
     good = scored("good", ("stop", 0.7))
-    bad = [scored(f"bad {number}", ("stop", score)) for number, score in enumerate((NAN, -INF, -1.0, 0.0))]
-    bad += [scored("all zero", ("stop", 0.0), ("yield", 0.0)), scored("nothing")]
+    empty = [scored("zero", ("stop", 0.0)), scored("zeros", ("stop", 0.0), ("yield", 0.0)), scored("nothing")]
+    wrong = [NAN, INF, -INF, -1.0, 90.0]
     stage.graph.wait_for_subscribers(boxes, timeout=PATIENCE)
     stage.graph.publish_until(boxes, message_of(1, [good]), lambda: fused, PATIENCE)
     diagnosed.fresh([NODE])
-    before, rounds = diagnosed.counters(NODE, "left")["dropped_unknown_class"], 10
+    before, rounds = diagnosed.counters(NODE, "left"), 10
     for number in range(rounds):
         fused.clear()
-        boxes.publish(message_of(number + 2, [*bad, good]))
+        bad = scored("bad", ("yield", 0.2), ("stop", wrong[number % len(wrong)]))
+        boxes.publish(message_of(2 * number + 2, [good, bad]))
+        boxes.publish(message_of(2 * number + 3, [*empty, good]))
         stage.graph.spin_until(lambda: fused, PATIENCE, "the good box of a frame")
         found = fused[0].detections
         checks.that([each.id for each in found] == ["good"], f"ids {[each.id for each in found]}")
         best = found[0].results[0].hypothesis
         checks.that(best.class_id == "stop" and best.score > 0.5, f"{best}")
     diagnosed.fresh([NODE])
-    counted = diagnosed.counters(NODE, "left")["dropped_unknown_class"] - before
-    checks.that(counted == rounds * len(bad), f"{counted} boxes counted, not {rounds * len(bad)}")
-    return rounds * len(bad)
+    counted = diagnosed.counters(NODE, "left") - before
+    for reason, count in (("unknown_class", rounds * len(empty)), ("bad_scores", rounds)):
+        own = counted[f"dropped_{reason}"]
+        checks.that(own == count, f"{own} {reason} counted, not {count}")
+    lines = [line for line in node.log.splitlines() if "/left/detections says 'stop:" in line]
+    checks.that(len(lines) == 1 and "percent" in lines[0], f"the log tells {lines}")
+    return rounds * (len(empty) + 1)
 
 
 def scored(name: str, *hypotheses: tuple[str, float]) -> Detection2D:
