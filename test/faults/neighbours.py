@@ -201,9 +201,9 @@ def two_nodes_at_once(stage: Stage, checks: Checks) -> int:
 
 
 @fault(
-    "a detector whose scores are fused sends boxes without a score, and NaN, infinite, negative ones, percent",
-    "a box without a score is counted (`unknown_class`), the good ones of its frame are fused; a message with "
-    "others is dropped and counted (`bad_scores`), and one line of the log names one of them",
+    "a detector whose scores are fused sends boxes without scores, and with NaN, infinity, -1, percent",
+    "a box without scores is counted (`unknown_class`), the good ones of its frame are fused; a message "
+    "with the others is dropped and counted (`bad_scores`), and one line of the log names one",
     scene="alone",
 )
 def scores_of_nothing(stage: Stage, checks: Checks) -> int:

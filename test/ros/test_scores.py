@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from diagnostic_msgs.msg import DiagnosticArray
 from vision_msgs.msg import Detection2D, Detection2DArray, LabelInfo, ObjectHypothesisWithPose
 
 from lla_fusion_ros.lab.makebag.write import drive_frames, flickering
@@ -77,3 +78,39 @@ def test_fused_scores_flip_a_fifth_as_often_and_are_truer_than_the_last_frame(
     names = {each.class_name for each in labels[-1].class_map}
     assert {said for own in alone.values() for said in own} == names  # as the messages call them
     assert "uncalibrated" in capfd.readouterr().err
+
+
+def test_empty_frames_are_answered_and_scores_that_are_none_are_dropped_and_told_of_once(
+    ros_graph, perception_node, detector, listener, capfd
+):
+    topics = {"left.detections_topic": "/yolo/boxes", "identity": "global"}
+    node = perception_node(model="scores", cameras=["left"], **topics)
+    node.start()
+    publisher = detector.create_publisher(Detection2DArray, "/yolo/boxes", 50)
+    fused = ros_graph.collect(listener, Detection2DArray, "/fused_classes", 100)
+    told = ros_graph.collect(listener, DiagnosticArray, "/diagnostics", 100)
+    ros_graph.wait_for_subscribers(publisher)
+    ros_graph.wait_for_publishers(listener, "/fused_classes")
+    box = (50.0, 50.0, 20.0, 20.0)
+    good, percent = vision_detection("a", box, "stop", 0.9), vision_detection("b", box, "stop", 90.0)
+    sent = [[], [good], [good, percent], [percent], [], [good]]
+    for number, detections in enumerate(sent):
+        message = Detection2DArray(detections=detections)
+        message.header.stamp.sec = 100 + number
+        publisher.publish(message)
+    ros_graph.spin_until(lambda: len(fused) == 4, what="all frames but those with percent")
+    assert [[each.id for each in message.detections] for message in fused] == [[], ["a"], [], ["a"]]
+    assert [message.header.stamp.sec for message in fused] == [100, 101, 104, 105]
+    counts = node.tally.of("left")
+    assert counts["frames"] == counts["fused_frames"] == 4 and counts["dropped_bad_scores"] == 2
+    assert not counts["dropped_internal_error"]
+
+    def states() -> list[tuple[int, str]]:
+        own = [status for message in told for status in message.status if status.name.endswith("camera left")]
+        return [(int.from_bytes(status.level, "little"), status.message) for status in own]
+
+    ros_graph.spin_until(lambda: any("/yolo/boxes says" in message for _, message in states()), what="a word")
+    seen = len(told)
+    ros_graph.spin_until(lambda: len(told) > seen + 2, what="further reports")
+    assert "says" not in states()[-1][1]  # nothing was wrong since
+    assert capfd.readouterr().err.count("/yolo/boxes says 'stop: 90'") == 1
