@@ -5,7 +5,7 @@
 where networks are built.
 """
 
-from lla_fusion_ros.bundle.bundle import Bundle, load_bundle, make_bundle, save_bundle
+from lla_fusion_ros.bundle.bundle import Bundle, load_bundle, load_ensemble, make_bundle, save_bundle
 from lla_fusion_ros.bundle.meta import BundleMeta
 
-__all__ = ["Bundle", "BundleMeta", "load_bundle", "make_bundle", "save_bundle"]
+__all__ = ["Bundle", "BundleMeta", "load_bundle", "load_ensemble", "make_bundle", "save_bundle"]

@@ -19,7 +19,7 @@ import numpy as np
 
 from lla_fusion_ros.bundle.container import read_container, write_container
 from lla_fusion_ros.bundle.meta import BundleMeta, meta_from_dict
-from lla_fusion_ros.bundle.resources import SCORES, find_model
+from lla_fusion_ros.bundle.resources import NO_NETWORKS, SCORES, find_model
 from lla_fusion_ros.networks.heads import Head
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import BundleError, InputError, LlaFusionError, unknown_name
@@ -384,4 +384,12 @@ def load_bundle(name_or_path: str | Path) -> Bundle:
     document, tensors, digest = read_container(path)
     bundle = Bundle(meta_from_dict(document, str(path)), tensors, digest, str(path))
     bundle.check()
+    return bundle
+
+
+def load_ensemble(name_or_path: str | Path) -> Bundle:
+    """The same for what needs networks; BundleError where the bundle has none."""
+    bundle = load_bundle(name_or_path)
+    if bundle.for_scores:
+        raise BundleError(NO_NETWORKS.format(bundle.source))
     return bundle

@@ -8,6 +8,7 @@ from lla_fusion_ros.types.errors import BundleError, unknown_name
 from lla_fusion_ros.types.resources import share_folders
 
 SCORES = "scores"  # the bundle without networks, which is no file
+NO_NETWORKS = "bundle '{}' has no networks: it is for `replay` and for the parameter `model` of `perception`"
 
 
 def find_model(name_or_path: str | Path) -> Path:
@@ -16,9 +17,7 @@ def find_model(name_or_path: str | Path) -> Path:
     if path.is_file() or path.parent != Path("."):
         return path
     if path.name == SCORES:
-        raise BundleError(
-            f"'{path}' has no networks: it is for `replay` and for the parameter `model` of nodes"
-        )
+        raise BundleError(NO_NETWORKS.format(path))
     shipped = shipped_models()
     if path.stem not in shipped or path.suffix not in ("", ".safetensors"):
         unknown = unknown_name("shipped bundle", path.stem, (*shipped, SCORES))

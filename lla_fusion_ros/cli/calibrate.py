@@ -64,8 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from lla_fusion_ros.bundle import load_bundle, save_bundle
-    from lla_fusion_ros.bundle.resources import find_model
+    from lla_fusion_ros.bundle import load_ensemble, save_bundle
     from lla_fusion_ros.cli.progress import WorkProgress
     from lla_fusion_ros.fusion import fusers
     from lla_fusion_ros.lab.calibration.assemble import CalibrationOptions
@@ -91,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     options = CalibrationOptions(
         draws=args.draws, test=not args.no_test, seed=args.seed, background=args.background
     )
-    bundle = load_bundle(find_model(args.bundle))
+    bundle = load_ensemble(args.bundle)
     with WorkProgress() as progress:
         progress.stage(f"loading {args.dataset}")
         tracks = load_dataset(args.dataset, args.root, progress.tracks, bundle.input_size, **options_of(args))

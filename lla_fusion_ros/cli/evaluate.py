@@ -106,8 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from lla_fusion_ros.bundle import load_bundle
-    from lla_fusion_ros.bundle.resources import find_model
+    from lla_fusion_ros.bundle import load_ensemble
     from lla_fusion_ros.cli.progress import WorkProgress
     from lla_fusion_ros.cli.tables import print_evaluation
     from lla_fusion_ros.lab.datasets import load_dataset
@@ -118,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
     keep_freed_memory()
     options = _options(args)
     check_plots(args.plots)
-    bundle = load_bundle(find_model(args.bundle))
+    bundle = load_ensemble(args.bundle)
     cache = Path(args.cache) if args.cache else default_cache()
     with WorkProgress() as progress:
         progress.stage(f"loading {args.dataset}")

@@ -46,15 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     import onnx
 
-    from lla_fusion_ros.bundle import load_bundle, save_bundle
-    from lla_fusion_ros.bundle.resources import find_model
+    from lla_fusion_ros.bundle import load_ensemble, save_bundle
     from lla_fusion_ros.lab.importing.export import as_one_graph, exported
 
     out = Path(args.out)
     check_file("--out", out)
     if out.suffix not in (".onnx", ".safetensors") or (args.int8 and out.suffix == ".onnx"):
         raise InputError(f"--out '{out}' must end in .safetensors, or without --int8 in .onnx")
-    bundle = load_bundle(find_model(args.bundle))
+    bundle = load_ensemble(args.bundle)
     fresh = exported(bundle, _crops(args, bundle) if args.int8 else None)
     if out.suffix == ".onnx":
         onnx.save(as_one_graph(fresh), out)

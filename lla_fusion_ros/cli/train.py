@@ -168,8 +168,7 @@ def add_split_arguments(data: Arguments) -> None:
 def run(args: argparse.Namespace) -> int:
     import torch
 
-    from lla_fusion_ros.bundle import load_bundle, save_bundle
-    from lla_fusion_ros.bundle.resources import find_model
+    from lla_fusion_ros.bundle import load_ensemble, save_bundle
     from lla_fusion_ros.cli.training_progress import TrainingProgress
     from lla_fusion_ros.lab.datasets import load_dataset
     from lla_fusion_ros.lab.training.recipe import run_recipe
@@ -185,8 +184,8 @@ def run(args: argparse.Namespace) -> int:
     if args.threads is not None:
         torch.set_num_threads(max(args.threads, 1))
     device = choose_device(args.device)
-    start = None if args.start is None else load_bundle(find_model(args.start))
-    teacher = None if args.teacher is None else load_bundle(find_model(args.teacher))
+    start = None if args.start is None else load_ensemble(args.start)
+    teacher = None if args.teacher is None else load_ensemble(args.teacher)
     recipe = _recipe(args, start, teacher)
     try:
         with TrainingProgress() as progress:
@@ -261,6 +260,7 @@ def _recipe(args: argparse.Namespace, start: Any, teacher: Any) -> Any:
         for name in ("members", "epochs", "draws")
     )
     if start is not None:  # what the networks were made for must stay as it is
+        start.members()  # or a sentence why torch cannot train them
         architecture, margin = start.meta.architecture, start.meta.crop_margin
         normalisation, members = start.normalisation(), start.networks
         shared = start.meta.training.get("shared", 0)

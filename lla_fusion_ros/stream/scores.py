@@ -36,9 +36,9 @@ def bad_score(found: FrameDetections) -> str:
         return ""
     said = found.class_names.get(bad[0], bad[0])
     return (
-        f"says '{printable(said[:40])}: {bad[1]:g}', and scores have to be probabilities, 0 to 1: its "
-        "message is dropped; let the detector divide percent by 100 and put logits through a sigmoid or "
-        "softmax, and give detectors with other scores topics of their own"
+        f"says '{printable(said[:40])}: {bad[1]:g}', but scores are probabilities, 0 to 1: such messages "
+        "are dropped; divide percent by 100, put logits through a sigmoid or softmax, and give every "
+        "detector a topic of its own"
     )
 
 

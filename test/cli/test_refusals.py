@@ -6,7 +6,9 @@ import pytest
 from replay.scenes import write_scene
 
 from lla_fusion_ros.bundle import save_bundle
+from lla_fusion_ros.bundle.score_bundle import score_bundle
 from lla_fusion_ros.cli.main import main
+from lla_fusion_ros.lab.importing.export import exported
 from support.tiny_bundle import tiny_bundle
 
 TRUTH = "precious"
@@ -17,6 +19,8 @@ def inside(tmp_path, monkeypatch):
     """A folder with a model, a bag and its truth, and files and folders where outputs are asked for."""
     monkeypatch.chdir(tmp_path)
     save_bundle(tiny_bundle(), tmp_path / "tiny.safetensors")
+    save_bundle(score_bundle(("car", "bus"), places=2), tmp_path / "detector.safetensors")
+    save_bundle(exported(tiny_bundle()), tmp_path / "graphs.safetensors")
     write_scene(tmp_path / "drive", frames=2)
     (tmp_path / "drive.truth.json").write_text(TRUTH)
     (tmp_path / "alone.truth.json").write_text(TRUTH)
@@ -34,8 +38,9 @@ def everything(folder):
 
 
 DRIVE = ["make-bag", "--drive", "--duration", "1", "--out"]
-TRAIN = ["train", "--dataset", "signworld", "--option", "tracks=34", "--epochs", "1", "--out"]
-EVALUATE = ["evaluate", "tiny.safetensors", "--dataset", "signworld", "--option", "tracks=34"]
+SIGNWORLD = ["--dataset", "signworld", "--option", "tracks=34"]
+TRAIN = ["train", *SIGNWORLD, "--epochs", "1", "--out"]
+EVALUATE = ["evaluate", "tiny.safetensors", *SIGNWORLD]
 REPLAY = ["replay", "drive", "--bundle", "tiny.safetensors"]
 
 
@@ -56,6 +61,12 @@ REPLAY = ["replay", "drive", "--bundle", "tiny.safetensors"]
         ([*REPLAY, "--truth", "drive.truth.json"], "not JSON"),
         ([*REPLAY, "--device", "nonsense"], "nonsense"),
         ([*REPLAY, "--fuser", "nonsense"], "nonsense"),
+        (["evaluate", "detector.safetensors", *SIGNWORLD], "has no networks"),
+        (["calibrate", "detector.safetensors", *SIGNWORLD, "--out", "x.safetensors"], "has no networks"),
+        (["export", "detector.safetensors", "--out", "x.safetensors"], "has no networks"),
+        ([*TRAIN, "x.safetensors", "--start", "detector.safetensors"], "has no networks"),
+        ([*TRAIN, "x.safetensors", "--start", "graphs.safetensors"], "ONNX graphs are not for torch"),
+        ([*TRAIN, "x.safetensors", "--teacher", "scores"], "has no networks"),
         (["reproduce", "mnist", "--root", "x", "--json", "nowhere/x.json"], "nowhere' of --json"),
         (["reproduce", "mnist", "--root", "x", "--plots", "file/figures"], "--plots 'file/figures'"),
         (["demo", "--out", "file"], "--out 'file'"),
