@@ -51,7 +51,7 @@ OBJECT_COLUMNS = _schema(
 BAG_COLUMNS = _schema(
     bag=pa.string(), path=pa.string(), digest=pa.string(), bytes=pa.int64(), start=_STAMP,
     recorded=pa.float64(), frames=pa.int64(), views=pa.int64(), objects=pa.int64(), warned=pa.int64(),
-    cameras=pa.list_(pa.string()), dropped=pa.int64(), notes=pa.list_(pa.string()),
+    cameras=pa.list_(pa.string()), dropped=pa.int64(), notes=pa.list_(pa.string()), state=pa.string(),
 )  # fmt: skip
 
 
