@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-from html import escape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -13,6 +12,7 @@ from urllib.parse import quote
 from lla_fusion_ros.fleet.plan import BAGS_FOLDER, PICTURES
 from lla_fusion_ros.replay.output_folder import REPORT
 from lla_fusion_ros.report import html
+from lla_fusion_ros.report.html import escape
 from lla_fusion_ros.types.pmf import percent
 
 _SCORES = (

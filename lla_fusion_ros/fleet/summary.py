@@ -19,6 +19,7 @@ from lla_fusion_ros.fleet.folder import Kept, Record, read_fleet_file, read_reco
 from lla_fusion_ros.fleet.object_scores import METRICS, contributions, ece_of_bins, ratio
 from lla_fusion_ros.fleet.page import summary_html
 from lla_fusion_ros.fleet.plan import BAGS_FOLDER
+from lla_fusion_ros.types.printable import escaped
 
 MOST_ODD = 24
 _SECONDS = 3600.0
@@ -69,8 +70,10 @@ def write_bags(fleet: Path, kept: Mapping[str, Kept]) -> None:
         {
             **{key: record[key] for key in tables.BAG_COLUMNS.names if key in record},
             "bag": record["name"],
-            "cameras": list(map(tables.text, record["cameras"])),
-            "state": f"kept: {kept[record['name']]['why']}" if record["name"] in kept else "current",
+            "path": escaped(record["path"]),
+            "cameras": list(map(escaped, record["cameras"])),
+            "notes": list(map(escaped, record["notes"])),
+            "state": escaped(f"kept: {kept[record['name']]['why']}") if record["name"] in kept else "current",
             "dropped": sum(_dropped(counts).total() for counts in record["cameras"].values()),
         }
         for record in read_records(fleet)
