@@ -148,8 +148,11 @@ def _print(run: Run, summary: dict[str, Any], missing: Sequence[str], files: Seq
         print(f"failed: {printable(path)}: {printable(reason)}{still}")
     if len(run.failed) > _LISTED:
         print(f"failed: {len(run.failed) - _LISTED} more, see summary.json")
-    if others := len(kept - run.failed.keys()):
-        print(f"note: {others} more bags have results of an earlier run, see summary.html")
+    others = [each for each in run.kept.values() if each["path"] not in run.failed]
+    for each in others[:_LISTED]:
+        print(f"kept: {printable(each['path'])}: {printable(each['why'])}")
+    if len(others) > _LISTED:
+        print(f"kept: {len(others) - _LISTED} more, see summary.json")
     for sentence in missing:
         print(f"not exported: {printable(sentence)}")
     if run.stopped:

@@ -23,7 +23,7 @@ from lla_fusion_ros.replay.sinks import writing
 from lla_fusion_ros.types.errors import InputError
 
 LOCK = ".lock"
-CHANGED, NOT_LOOKED_AT = "the bag has changed", "not among the bags of the last run"
+CHANGED, NOT_LOOKED_AT = "the bag has changed", "not looked at in the last run"
 Record = dict[str, Any]
 Kept = dict[str, str]  # path and why
 
@@ -139,7 +139,8 @@ class Fleet:
     def settle(self, looks: Sequence[Look], failed: Mapping[str, str], stopped: str) -> dict[str, Kept]:
         """Which results are of an earlier run, by name, and why they stay.
 
-        Only results of what a bag was before it changed go, and only where it was fused as it is now.
+        Only results of what a bag was before it changed go, and only where it was fused as it is now. A bag
+        that was moved is from now on where it was found.
         """
         bags = {seen.digest: seen for seen in reversed(looks) if not seen.error}
         records = read_records(self.folder)
@@ -148,6 +149,7 @@ class Fleet:
         }
         renewed = {str(seen.path) for seen in looks if seen.digest in done}
         looked_at = {str(seen.path) for seen in looks}
+        places = {(str(seen.path), seen.digest) for seen in looks}
         kept: dict[str, Kept] = {}
         for record in records:
             path, digest, name = record["path"], record["digest"], record["name"]
@@ -156,6 +158,11 @@ class Fleet:
             elif digest not in done:
                 why = failed.get(path) or (stopped or CHANGED if path in looked_at else NOT_LOOKED_AT)
                 kept[name] = {"path": path, "why": why}
+            elif (path, digest) not in places:
+                record["path"] = str(bags[digest].path)
+                write_atomically(
+                    self.folder / BAGS_FOLDER / name / RECORD, json.dumps(record, indent=1) + "\n"
+                )
         return kept
 
 

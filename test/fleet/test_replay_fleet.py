@@ -184,6 +184,15 @@ def test_results_stay_while_their_bags_cannot_be_read_and_say_so(model, recordin
     assert run().returncode == 0 and states == ["current"] * 3
     assert {path: path.read_bytes() for path in out.glob("bags/*/*.*")} == results
     assert {name: (out / name).read_bytes() for name in SUMMARY} == tables
+    drive.rename(tmp_path / "port2")
+    (tmp_path / "list.txt").write_text("port2/drive0\nport2/drive1\n")
+    done = run()
+    assert done.returncode == 0
+    assert f"kept: {drive / 'drive2'}: not looked at in the last run" in done.stdout
+    places = [record["path"] for record in read_records(out)]
+    assert places == [str(tmp_path / place) for place in ("port2/drive0", "port2/drive1", "drive/drive2")]
+    states = pq.read_table(out / "bags.parquet")["state"].to_pylist()
+    assert states == ["current", "current", "kept: not looked at in the last run"]
 
 
 def test_only_a_bag_that_was_fused_anew_takes_the_place_of_its_old_results(
@@ -209,7 +218,7 @@ def test_only_a_bag_that_was_fused_anew_takes_the_place_of_its_old_results(
     code, kept = run()
     assert code == 1 and "drive0.truth.json" in kept["drive0"] and len(read_records(out)) == 2
     list_.write_text("bags/drive1\n")
-    assert run() == (0, {"drive0": "not among the bags of the last run"})
+    assert run() == (0, {"drive0": "not looked at in the last run"})
     list_.write_text("bags/drive0\nbags/drive1\n")
     (bags / "drive0.truth.json").unlink()
     storage.write_bytes(next((bags / "drive2").glob("*.mcap")).read_bytes())
