@@ -83,6 +83,9 @@ def _print(found: Comparison, broken: list[str]) -> None:
     Console(highlight=False).print(table)
     gained, lost = (", ".join(f"{n} {why}" for why, n in each.items()) or "none"
                     for each in (found.warnings_gained, found.warnings_lost))  # fmt: skip
-    print(f"{found.other_class} objects have another class; warnings gained: {gained}; lost: {lost}")
+    print(
+        f"{found.other_class} objects have another class; warnings gained: {printable(gained)}; "
+        f"lost: {printable(lost)}"
+    )
     for sentence in broken:
         print(f"limit broken: {printable(sentence)}")

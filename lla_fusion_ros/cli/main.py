@@ -112,7 +112,7 @@ def run_verb(verb: Verb, words: Sequence[str]) -> int:
         return int(module.run(args) or 0)
     except LlaFusionError as error:
         if talk.level > 0:
-            traceback.print_exc()
+            print(*map(printable, traceback.format_exc().splitlines()), sep="\n", file=sys.stderr)
         return _complain(f"{verb.name}: {error}")
     except ModuleNotFoundError as error:
         missing = (error.name or "").split(".")[0]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from lla_fusion_ros.cli.words import check_file, data_options
 from lla_fusion_ros.types.errors import InputError, LlaFusionError, unknown_name
+from lla_fusion_ros.types.printable import printable
 from lla_fusion_ros.types.settings import RENAMED, FusionSettings
 
 if TYPE_CHECKING:
@@ -119,7 +120,10 @@ def tell_skipped(tracks: TrackSet) -> None:
     if tracks.skipped:
         shown = ", ".join(f"'{file}'" for file in tracks.skipped[:5])
         more = f" and {len(tracks.skipped) - 5} more" if len(tracks.skipped) > 5 else ""
-        print(f"left out {len(tracks.skipped)} images that cannot be read: {shown}{more}", file=sys.stderr)
+        print(
+            f"left out {len(tracks.skipped)} images that cannot be read: {printable(shown)}{more}",
+            file=sys.stderr,
+        )
 
 
 def add_setting_options(parser: argparse.ArgumentParser) -> None:

@@ -60,6 +60,7 @@ def run_fleet_replay(
     from lla_fusion_ros.fleet.plan import Plan, plan_document, plan_hash
     from lla_fusion_ros.fleet.run import dask_client, default_workers, run_fleet
     from lla_fusion_ros.fleet.summary import write_summary
+    from lla_fusion_ros.fleet.work import TRUTH_ENDING
 
     if args.cluster and args.workers is not None:
         raise InputError("--workers is for this machine, --cluster has its own: give one of them")
@@ -69,6 +70,8 @@ def run_fleet_replay(
     if args.truth is not None and not args.truth.is_dir():
         raise InputError(f"--truth '{args.truth}': for many bags, give the folder of NAME.truth.json files")
     bundle.fuser(options.fusion.fuser or None, options.fusion.window)  # refused before any process starts
+    if args.truth is not None and not any(args.truth.glob(f"*{TRUTH_ENDING}")):
+        raise InputError(f"--truth '{args.truth}' has no file NAME{TRUTH_ENDING}; is its drive mounted?")
     bags = find_bags(args.bag)
     truths = None if args.truth is None else args.truth.absolute()
     wanted = replace(wanted, truth=None, tracks=False)
@@ -92,7 +95,7 @@ def run_fleet_replay(
     ):
         run = run_fleet(client, plan, fleet, bags, progress.report)
         progress.report("summing up", 0, 0, len(run.failed))
-        summary = write_summary(plan.out, run.failed, run.duplicates)
+        summary = write_summary(plan.out, run.failed, run.duplicates, run.kept)
         _write_run(plan.out, run)
         missing = [] if hard is None else export_hard(client, plan.out, *hard, args.camera)
     files = [out / name for name in ("summary.html", "summary.json", "bags.parquet", "bags")]
@@ -139,10 +142,17 @@ def _print(run: Run, summary: dict[str, Any], missing: Sequence[str], files: Seq
     print(f"all: {summary['bags']} bags, {summary['objects']} objects, {summary['warned']} warned of")
     for path, other in list(run.duplicates.items())[:_LISTED]:
         print(f"note: {printable(path)} has the content of {printable(other)}")
+    kept = {each["path"] for each in run.kept.values()}
     for path, reason in list(run.failed.items())[:_LISTED]:
-        print(f"failed: {printable(path)}: {printable(reason)}")
+        still = "; its earlier results are kept" if path in kept else ""
+        print(f"failed: {printable(path)}: {printable(reason)}{still}")
     if len(run.failed) > _LISTED:
         print(f"failed: {len(run.failed) - _LISTED} more, see summary.json")
+    others = [each for each in run.kept.values() if each["path"] not in run.failed]
+    for each in others[:_LISTED]:
+        print(f"kept: {printable(each['path'])}: {printable(each['why'])}")
+    if len(others) > _LISTED:
+        print(f"kept: {len(others) - _LISTED} more, see summary.json")
     for sentence in missing:
         print(f"not exported: {printable(sentence)}")
     if run.stopped:

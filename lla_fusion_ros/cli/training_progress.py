@@ -9,6 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from lla_fusion_ros.cli.progress import SECONDS_BETWEEN_LINES, LiveBar
 from lla_fusion_ros.lab.calibration.workload import TRAINED_CROP, Workload
 from lla_fusion_ros.lab.training.train import Progress as TrainingStep
+from lla_fusion_ros.types.printable import printable
 
 
 class TrainingProgress(LiveBar):
@@ -45,7 +46,7 @@ class TrainingProgress(LiveBar):
 
     def tell(self, text: str) -> None:
         """A line that stays, above the bar."""
-        self._bar.console.print(text, highlight=False, markup=False, soft_wrap=True)
+        self._bar.console.print(printable(text), highlight=False, markup=False, soft_wrap=True)
 
     def report(self, step: TrainingStep) -> None:
         """After every training step."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from lla_fusion_ros.fleet.compare import Comparison, Difference
 from lla_fusion_ros.fleet.object_scores import METRICS
 from lla_fusion_ros.fleet.page import badges, picture, truth_badge
 from lla_fusion_ros.report import html
+from lla_fusion_ros.report.html import escape
 
 MOST_CARDS = 60
 _MOST_MOVES = 30

@@ -3,7 +3,7 @@
 fleet.json      the model and the settings that all results come from
 bags/NAME/      results of one bag; they appear whole
 bags.parquet, summary.json, summary.html     over all bags
-run.json        times and failures of the last run
+run.json        times and failures of the last run, and whose results are of an earlier one
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -23,7 +23,9 @@ from lla_fusion_ros.replay.sinks import writing
 from lla_fusion_ros.types.errors import InputError
 
 LOCK = ".lock"
+CHANGED, NOT_LOOKED_AT = "the bag has changed", "not looked at in the last run"
 Record = dict[str, Any]
+Kept = dict[str, str]  # path and why
 
 
 def read_record(folder: Path) -> Record | None:
@@ -66,7 +68,7 @@ class Fleet:
 
     Args:
         about: all that decides on results besides the bag; stands in fleet.json.
-        overwrite: results of another plan may go.
+        overwrite: results of another plan may go, once `begin` has seen a bag that can be read.
     """
 
     def __init__(self, plan: Plan, about: Mapping[str, Any], overwrite: bool) -> None:
@@ -95,20 +97,33 @@ class Fleet:
 
     def _open(self) -> None:
         there = _read(self.folder / FLEET_FILE)
-        if there is not None and there["run"] != self._plan.run:
-            if not self._overwrite:
-                changed = "; ".join(list(_differences(there["plan"], self._about))[:3])
-                raise InputError(
-                    f"'{self.folder}' has results of another plan ({changed}); give another place with "
-                    "--out, or --overwrite"
-                )
+        self._other_plan = there is not None and there["run"] != self._plan.run
+        if there is not None and self._other_plan and not self._overwrite:
+            changed = "; ".join(list(_differences(there["plan"], self._about))[:3])
+            raise InputError(
+                f"'{self.folder}' has results of another plan ({changed}); give another place with "
+                "--out, or --overwrite"
+            )
+        shutil.rmtree(self.folder / PARTS_FOLDER, ignore_errors=True)  # of a run that was killed
+        if not self._other_plan:
+            self._write_plan()
+        self._records = {record["digest"]: record for record in read_records(self.folder)}
+
+    def _write_plan(self) -> None:
+        document = {"format": FORMAT, "run": self._plan.run, "plan": self._about}
+        write_atomically(self.folder / FLEET_FILE, json.dumps(document, indent=1, default=str) + "\n")
+
+    def begin(self, looks: Sequence[Look]) -> None:
+        """Overwrite the results of another plan; refused where no bag can be read, for then none come."""
+        if not self._other_plan:
+            return
+        if all(seen.error for seen in looks):
+            raise InputError(f"no bag can be read, so nothing is overwritten: {looks[0].error}")
+        with writing(self.folder):
             for old in self.folder.iterdir():
                 if old.name != LOCK:
                     shutil.rmtree(old) if old.is_dir() else old.unlink()
-        shutil.rmtree(self.folder / PARTS_FOLDER, ignore_errors=True)  # of a run that was killed
-        document = {"format": FORMAT, "run": self._plan.run, "plan": self._about}
-        write_atomically(self.folder / FLEET_FILE, json.dumps(document, indent=1, default=str) + "\n")
-        self._records = {record["digest"]: record for record in read_records(self.folder)}
+        self._write_plan()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -121,12 +136,34 @@ class Fleet:
         record = self._records.get(bag.digest)
         return str(record["name"]) if record is not None and is_done(record, plan, bag) else ""
 
-    def forget(self, path: Path, keep: Collection[str] = ()) -> None:
-        """Remove results of what this bag was before it changed; those of the digests in `keep` stay."""
-        for digest, record in list(self._records.items()):
-            if record["path"] == str(path) and digest not in keep:
-                shutil.rmtree(self.folder / BAGS_FOLDER / record["name"], ignore_errors=True)
-                del self._records[digest]
+    def settle(self, looks: Sequence[Look], failed: Mapping[str, str], stopped: str) -> dict[str, Kept]:
+        """Which results are of an earlier run, by name, and why they stay.
+
+        Only results of what a bag was before it changed go, and only where it was fused as it is now. A bag
+        that was moved is from now on where it was found.
+        """
+        bags = {seen.digest: seen for seen in reversed(looks) if not seen.error}
+        records = read_records(self.folder)
+        done = {
+            r["digest"] for r in records if r["digest"] in bags and is_done(r, self._plan, bags[r["digest"]])
+        }
+        renewed = {str(seen.path) for seen in looks if seen.digest in done}
+        looked_at = {str(seen.path) for seen in looks}
+        places = {(str(seen.path), seen.digest) for seen in looks}
+        kept: dict[str, Kept] = {}
+        for record in records:
+            path, digest, name = record["path"], record["digest"], record["name"]
+            if path in renewed and digest not in bags:
+                shutil.rmtree(self.folder / BAGS_FOLDER / name, ignore_errors=True)
+            elif digest not in done:
+                why = failed.get(path) or (stopped or CHANGED if path in looked_at else NOT_LOOKED_AT)
+                kept[name] = {"path": path, "why": why}
+            elif (path, digest) not in places:
+                record["path"] = str(bags[digest].path)
+                write_atomically(
+                    self.folder / BAGS_FOLDER / name / RECORD, json.dumps(record, indent=1) + "\n"
+                )
+        return kept
 
 
 def _differences(old: Any, new: Any, name: str = "") -> Iterator[str]:

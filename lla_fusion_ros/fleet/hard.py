@@ -7,7 +7,6 @@ moves files to the right folder. The boxes come from the tables of the fleet, th
 from __future__ import annotations
 
 import csv
-import re
 import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -26,8 +25,9 @@ from lla_fusion_ros.fleet.folder import read_records
 from lla_fusion_ros.fleet.plan import BAGS_FOLDER
 from lla_fusion_ros.images.crops import Pixels
 from lla_fusion_ros.messages.images import parse_compressed_image, parse_image
-from lla_fusion_ros.replay.sinks import cell, writing
+from lla_fusion_ros.replay.sinks import cell, no_formula, writing
 from lla_fusion_ros.types.errors import InputError, LlaFusionError
+from lla_fusion_ros.types.printable import escaped, file_name
 from lla_fusion_ros.warnings.result import (
     CAMERA_DISAGREEMENT,
     IDENTITY_SWITCH,
@@ -46,7 +46,7 @@ _COLUMNS = ["object", "views", "fused_class", "fused_p", *P_VALUE_NAMES]
 
 @dataclass(frozen=True, slots=True)
 class Hard:
-    """An object, and why it is hard: `unknown`, `contradicting` or `unsure`."""
+    """An object, and why it is hard: `unknown`, `contradicting` or `unsure`; names as in the tables."""
 
     bag: str
     path: str
@@ -61,12 +61,7 @@ class Hard:
 
     @property
     def track(self) -> str:
-        return f"{file_name(self.bag)}-{file_name(self.object)}"
-
-
-def file_name(text: str) -> str:
-    """A name from outside as that of a file, not hidden and in no other folder."""
-    return re.sub(r"[^\w.+ -]", "_", text).strip(" .")[:80] or "_"
+        return f"{self.bag}~{file_name(self.object)}"
 
 
 def hardest(fleet: Path, count: int) -> list[Hard]:
@@ -166,10 +161,10 @@ def _crops(bag: Bag, cameras: Iterable[CameraTopics], wanted: Wanted) -> Iterabl
     for message in bag.messages(topics):
         camera = topics[message.topic]
         image = (parse_compressed_image if camera.compressed else parse_image)(message.data)
-        for place, track, box in wanted.get((tables.text(camera.name), image.header.stamp), ()):
+        for place, track, box in wanted.get((escaped(camera.name), image.header.stamp), ()):
             if not camera.crops:
                 yield place, cut(image.pixels(), box)
-            elif tables.text(image.header.frame_id) == track:
+            elif escaped(image.header.frame_id) == track:
                 yield place, cut(image.pixels())
 
 
@@ -199,4 +194,5 @@ def _write_list(file: Path, chosen: Sequence[Hard]) -> None:
         rows.writerow(("folder", "track", "why", "class", "p", "bag", "object"))
         for each in chosen:
             words = (each.folder, each.track, each.why, each.fused_class)
-            rows.writerow((*map(cell, words), f"{each.fused_p:.4f}", cell(each.path), cell(each.object)))
+            numbers = f"{each.fused_p:.4f}"
+            rows.writerow((*map(no_formula, words), numbers, cell(each.path), no_formula(each.object)))

@@ -10,7 +10,6 @@ from typing import Any
 import cv2
 import numpy as np
 
-from lla_fusion_ros.fleet.tables import text
 from lla_fusion_ros.images.crops import cut_crops
 from lla_fusion_ros.replay.sinks import writing
 from lla_fusion_ros.report.tracks import reasons_of
@@ -18,6 +17,7 @@ from lla_fusion_ros.report.truth import OUTSIDE, Truth
 from lla_fusion_ros.stream.frame_messages import view_pmf
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.types.metrics import ECE_BINS, LOWEST_PROBABILITY
+from lla_fusion_ros.types.printable import escaped
 from lla_fusion_ros.warnings.result import CANNOT_TELL, P_VALUE_NAMES, REASONS
 
 MOST_PICTURES = 8  # of a bag
@@ -74,7 +74,8 @@ class ObjectTable:
     """
 
     def __init__(self, bag: str, class_names: tuple[str, ...], truth: Truth | None, min_views: int) -> None:
-        self._bag, self._names, self._truth, self._min_views = bag, class_names, truth, min_views
+        self._bag, self._truth, self._min_views = bag, truth, min_views
+        self._names = list(map(escaped, class_names))
         self._numbers = {name: index for index, name in enumerate(class_names)}
         self._objects: dict[str, _Object] = {}
         self._pictures: dict[str, _Picture] = {}
@@ -157,8 +158,8 @@ class ObjectTable:
         return [
             {
                 "bag": self._bag,
-                "object": text(name),
-                "cameras": sorted(map(text, own.cameras)),
+                "object": escaped(name),
+                "cameras": sorted(map(escaped, own.cameras)),
                 "first": own.first,
                 "last": own.last,
                 "views": own.views,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from lla_fusion_ros.fleet.plan import BAGS_FOLDER, PICTURES
 from lla_fusion_ros.replay.output_folder import REPORT
 from lla_fusion_ros.report import html
+from lla_fusion_ros.report.html import escape
 from lla_fusion_ros.types.pmf import percent
 
 _SCORES = (
@@ -33,6 +34,7 @@ def summary_html(fleet: Path, summary: Mapping[str, Any]) -> str:
         ),
         html.tiles(_tiles(summary)),
         _failures(summary),
+        _kept(fleet, summary["kept"]),
         _bars("Classes", "objects by their last class", summary["classes"]),
         _warnings(summary),
         _odd(fleet, summary["odd"]),
@@ -81,6 +83,8 @@ def _tiles(summary: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         ("", f"{summary['views']:,}", f"views in {summary['frames']:,} frames"),
         ("bad" if summary["failed"] else "good", f"{len(summary['failed'])}", "bags failed"),
     ]
+    if summary["kept"]:
+        tiles.append(("bad", f"{len(summary['kept'])}", "bags with results of an earlier run"))
     if scores := summary["scores"]:
         tiles += [
             ("", form.format(scores[name]), label)
@@ -97,6 +101,33 @@ def _failures(summary: Mapping[str, Any]) -> str:
     rows = [html.cell(path, "text") + html.cell(why, "text") for path, why in list(failed.items())[:_LISTED]]
     more = f"<p class='soft'>and {len(failed) - _LISTED} more</p>" if len(failed) > _LISTED else ""
     return f"<h2>Bags that failed</h2><div class='card'>{html.table(('bag', 'reason'), rows)}{more}</div>"
+
+
+def _kept(fleet: Path, kept: Mapping[str, Mapping[str, str]]) -> str:
+    if not kept:
+        return ""
+    rows = [
+        f"<td>{_linked(fleet, name, name)}</td>"
+        + html.cell(each["path"], "text")
+        + html.cell(each["why"], "text")
+        for name, each in list(kept.items())[:_LISTED]
+    ]
+    more = f"<p class='soft'>and {len(kept) - _LISTED} more</p>" if len(kept) > _LISTED else ""
+    return (
+        "<h2>Results of an earlier run</h2><p class='about'>They count in all numbers of this page. Run the "
+        "same command again once the bags can be read.</p><div class='card'>"
+        f"{html.table(('results', 'bag', 'why they are kept'), rows)}{more}</div>"
+    )
+
+
+def _linked(fleet: Path, bag: str, shown: str) -> str:
+    """Text as a link to the report of a bag, where there is one."""
+    report = Path(BAGS_FOLDER) / bag / REPORT
+    return (
+        f"<a href='{quote(report.as_posix())}'>{escape(shown)}</a>"
+        if (fleet / report).exists()
+        else escape(shown)
+    )
 
 
 def _bars(title: str, about: str, counts: Mapping[str, int]) -> str:
@@ -133,10 +164,7 @@ def _odd(fleet: Path, objects: Sequence[Mapping[str, Any]]) -> str:
     cards = []
     for row in objects:
         folder = Path(BAGS_FOLDER) / row["bag"]
-        report = folder / REPORT
-        name = f"{escape(row['bag'])} · {escape(row['object'])}"
-        if (fleet / report).exists():
-            name = f"<a href='{escape(report.as_posix(), quote=True)}'>{name}</a>"
+        name = _linked(fleet, row["bag"], f"{row['bag']} · {row['object']}")
         image = picture(fleet / folder / PICTURES / (row["picture"] or ""), row["object"])
         when = datetime.fromtimestamp(row["first"] / 1e9, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
         cards.append(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lla_fusion_ros import __version__
 from lla_fusion_ros.fleet.find import bag_name
+from lla_fusion_ros.types.printable import file_name
 
 if TYPE_CHECKING:
     from lla_fusion_ros.bundle import Bundle
@@ -20,7 +21,6 @@ FORMAT = "lla_fusion_ros fleet 1"
 RECORD = "bag.json"
 PICTURES = "pictures"
 BAGS_FOLDER, PARTS_FOLDER = "bags", ".parts"
-_LONGEST_NAME = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Look:
 
     @property
     def name(self) -> str:
-        return f"{bag_name(self.path)[:_LONGEST_NAME]}-{self.digest[:10]}"
+        return f"{file_name(bag_name(self.path))}-{self.digest[:10]}"
 
 
 def plan_hash(document: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import dask
 from distributed import Client, Future, KilledWorker, LocalCluster, as_completed
 
-from lla_fusion_ros.fleet.folder import Fleet
+from lla_fusion_ros.fleet.folder import Fleet, Kept
 from lla_fusion_ros.fleet.plan import Look, Plan
 from lla_fusion_ros.fleet.work import DiskFullError, fuse, look
 from lla_fusion_ros.types.errors import InputError, LlaFusionError
@@ -32,7 +32,8 @@ class Run:
     Attributes:
         fused, skipped: names of the results that were made now, and of those that were there already.
         duplicates: bags with the same content as another, and that one.
-        failed: bags that could not be fused, and why.
+        failed: bags that could not be read or fused, and why.
+        kept: names of the results that are of an earlier run, and why they stay.
         seconds: wall time; cpu: of all workers; recorded: of the bags fused now.
         processes: those that fused, each of which loaded the model once.
         memory: most bytes that one of them held.
@@ -43,6 +44,7 @@ class Run:
     skipped: list[str] = field(default_factory=list)
     duplicates: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
+    kept: dict[str, Kept] = field(default_factory=dict)
     seconds: float = 0.0
     cpu: float = 0.0
     recorded: float = 0.0
@@ -82,31 +84,33 @@ def dask_client(workers: int, address: str = "") -> Iterator[Client]:
 
 
 def run_fleet(client: Client, plan: Plan, fleet: Fleet, bags: Sequence[Path], tell: Progress) -> Run:
-    """Fuse what is not done yet; Ctrl-C and a full disk keep what is."""
+    """Fuse what is not done yet; Ctrl-C, a full disk and bags that cannot be read keep what is."""
     run = Run()
     began = time.monotonic()
+    looks: list[Look] = []
     try:
-        todo = _todo(client, plan, fleet, bags, run, tell)
-        _fuse_all(client, plan, fleet, todo, run, tell)
+        looks = _look(client, plan, bags, tell)
+        fleet.begin(looks)
+        _fuse_all(client, plan, _todo(plan, fleet, looks, run), run, tell)
     except KeyboardInterrupt:
         run.interrupted, run.stopped = True, "interrupted"
+    run.kept = fleet.settle(looks, run.failed, run.stopped)
     run.seconds = time.monotonic() - began
     return run
 
 
-def _todo(
-    client: Client, plan: Plan, fleet: Fleet, bags: Sequence[Path], run: Run, tell: Progress
-) -> list[Look]:
-    """Bags without results, the largest first: so no long one is left alone at the end."""
+def _look(client: Client, plan: Plan, bags: Sequence[Path], tell: Progress) -> list[Look]:
     futures = client.map(look, [plan] * len(bags), list(bags), pure=False)
     for done, _ in enumerate(as_completed(futures), start=1):
         tell("looking at bags", done, len(bags), 0)
+    return list(client.gather(futures))
+
+
+def _todo(plan: Plan, fleet: Fleet, looks: Sequence[Look], run: Run) -> list[Look]:
+    """Bags without results, the largest first: so no long one is left alone at the end."""
     todo: dict[str, Look] = {}
     first: dict[str, Path] = {}
-    looks: list[Look] = client.gather(futures)
-    there = {seen.digest for seen in looks}
     for seen in looks:
-        fleet.forget(seen.path, keep=there)
         if seen.error:
             run.failed[str(seen.path)] = seen.error
         elif seen.digest in first:
@@ -120,9 +124,7 @@ def _todo(
     return sorted(todo.values(), key=lambda bag: (-bag.size, bag.path))
 
 
-def _fuse_all(
-    client: Client, plan: Plan, fleet: Fleet, todo: Sequence[Look], run: Run, tell: Progress
-) -> None:
+def _fuse_all(client: Client, plan: Plan, todo: Sequence[Look], run: Run, tell: Progress) -> None:
     futures: dict[Future, Look] = {
         client.submit(fuse, plan, bag, pure=False, retries=_RETRIES, priority=-rank): bag
         for rank, bag in enumerate(todo)
@@ -135,7 +137,6 @@ def _fuse_all(
             record = _result(future)
             if reason := record.get("error"):
                 run.failed[str(bag.path)] = reason
-                fleet.forget(bag.path)
             else:
                 run.fused.append(record["name"])
                 run.recorded += record["recorded"]

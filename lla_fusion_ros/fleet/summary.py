@@ -15,17 +15,20 @@ from typing import Any
 import numpy as np
 
 from lla_fusion_ros.fleet import tables
-from lla_fusion_ros.fleet.folder import Record, read_fleet_file, read_records, write_atomically
+from lla_fusion_ros.fleet.folder import Kept, Record, read_fleet_file, read_records, write_atomically
 from lla_fusion_ros.fleet.object_scores import METRICS, contributions, ece_of_bins, ratio
 from lla_fusion_ros.fleet.page import summary_html
 from lla_fusion_ros.fleet.plan import BAGS_FOLDER
+from lla_fusion_ros.types.printable import escaped
 
 MOST_ODD = 24
 _SECONDS = 3600.0
 
 
-def summarise(fleet: Path, failed: Mapping[str, str], duplicates: Mapping[str, str]) -> dict[str, Any]:
-    """Ready for JSON; failures and duplicates are those of the last run."""
+def summarise(
+    fleet: Path, failed: Mapping[str, str], duplicates: Mapping[str, str], kept: Mapping[str, Kept]
+) -> dict[str, Any]:
+    """Ready for JSON; failures, duplicates and what is kept are those of the last run."""
     records = read_records(fleet)
     hours = sum(record["recorded"] for record in records) / _SECONDS
     reasons = _sum(record["reasons"] for record in records)
@@ -45,26 +48,32 @@ def summarise(fleet: Path, failed: Mapping[str, str], duplicates: Mapping[str, s
         "odd": _odd(fleet),
         "notes": {record["name"]: record["notes"] for record in records if record["notes"]},
         "failed": dict(sorted(failed.items())),
+        "kept": dict(sorted(kept.items())),
         "duplicates": dict(sorted(duplicates.items())),
     }
 
 
-def write_summary(fleet: Path, failed: Mapping[str, str], duplicates: Mapping[str, str]) -> dict[str, Any]:
+def write_summary(
+    fleet: Path, failed: Mapping[str, str], duplicates: Mapping[str, str], kept: Mapping[str, Kept]
+) -> dict[str, Any]:
     """bags.parquet, summary.json and summary.html."""
-    write_bags(fleet)
-    summary = summarise(fleet, failed, duplicates)
+    write_bags(fleet, kept)
+    summary = summarise(fleet, failed, duplicates, kept)
     write_atomically(fleet / "summary.json", json.dumps(summary, indent=1) + "\n")
     write_atomically(fleet / "summary.html", summary_html(fleet, summary))
     return summary
 
 
-def write_bags(fleet: Path) -> None:
-    """The table of one row per bag."""
+def write_bags(fleet: Path, kept: Mapping[str, Kept]) -> None:
+    """The table of one row per bag; its results are `current`, or of an earlier run."""
     rows = [
         {
             **{key: record[key] for key in tables.BAG_COLUMNS.names if key in record},
             "bag": record["name"],
-            "cameras": list(map(tables.text, record["cameras"])),
+            "path": escaped(record["path"]),
+            "cameras": list(map(escaped, record["cameras"])),
+            "notes": list(map(escaped, record["notes"])),
+            "state": escaped(f"kept: {kept[record['name']]['why']}") if record["name"] in kept else "current",
             "dropped": sum(_dropped(counts).total() for counts in record["cameras"].values()),
         }
         for record in read_records(fleet)

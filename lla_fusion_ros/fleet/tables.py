@@ -18,6 +18,7 @@ from lla_fusion_ros.report.truth import Truth
 from lla_fusion_ros.stream.frame_messages import view_pmf
 from lla_fusion_ros.stream.frames import FusedFrame
 from lla_fusion_ros.types.errors import BagError
+from lla_fusion_ros.types.printable import escaped
 from lla_fusion_ros.warnings.result import P_VALUE_NAMES
 
 FRAMES, OBJECTS, BAGS = "frames.parquet", "objects.parquet", "bags.parquet"
@@ -51,13 +52,8 @@ OBJECT_COLUMNS = _schema(
 BAG_COLUMNS = _schema(
     bag=pa.string(), path=pa.string(), digest=pa.string(), bytes=pa.int64(), start=_STAMP,
     recorded=pa.float64(), frames=pa.int64(), views=pa.int64(), objects=pa.int64(), warned=pa.int64(),
-    cameras=pa.list_(pa.string()), dropped=pa.int64(), notes=pa.list_(pa.string()),
+    cameras=pa.list_(pa.string()), dropped=pa.int64(), notes=pa.list_(pa.string()), state=pa.string(),
 )  # fmt: skip
-
-
-def text(name: str) -> str:
-    """An id may be any bytes; Parquet has UTF-8."""
-    return name.encode("utf8", "backslashreplace").decode()
 
 
 def write_table(path: Path, columns: pa.Schema, rows: list[dict[str, Any]]) -> None:
@@ -69,7 +65,8 @@ class FrameTable:
     """A sink with a row per object and frame; use it in a `with` statement."""
 
     def __init__(self, path: Path, bag: str, class_names: tuple[str, ...], truth: Truth | None) -> None:
-        self._path, self._bag, self._names, self._truth = path, bag, class_names, truth
+        self._path, self._bag, self._truth = path, bag, truth
+        self._names = list(map(escaped, class_names))
         self._numbers = {name: index for index, name in enumerate(class_names)}
         self._columns: dict[str, list[Any]] = {name: [] for name in FRAME_COLUMNS.names}
 
@@ -93,11 +90,11 @@ class FrameTable:
         for name, value in (
             ("bag", self._bag),
             ("stamp", frame.header.stamp),
-            ("camera", text(frame.camera)),
+            ("camera", escaped(frame.camera)),
         ):
             add[name]([value] * count)
-        add["object"](map(text, result.ids))
-        add["track"](map(text, tracks))
+        add["object"](map(escaped, result.ids))
+        add["track"](map(escaped, tracks))
         for name, pmf in (("view", singles), ("fused", result.pmf)):
             add[f"{name}_class"](self._names[top] for top in pmf.argmax(axis=1))
             add[f"{name}_p"](pmf.max(axis=1).tolist())

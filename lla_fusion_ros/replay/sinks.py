@@ -28,6 +28,7 @@ from lla_fusion_ros.stream.frames import FusedFrame
 from lla_fusion_ros.stream.statement_messages import Statements
 from lla_fusion_ros.tracking.geometry import Geometry
 from lla_fusion_ros.types.errors import BagError
+from lla_fusion_ros.types.printable import escaped
 from lla_fusion_ros.warnings.result import P_VALUE_NAMES
 
 
@@ -109,9 +110,13 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def cell(name: str) -> str:
-    """A name from outside as a cell that no spreadsheet runs as a formula; numbers stay as they are."""
-    text = name.encode("utf8", "backslashreplace").decode()
-    if not text.startswith(("=", "+", "-", "@", "\t", "\r")):
+    """A name from outside as a cell."""
+    return no_formula(escaped(name))
+
+
+def no_formula(text: str) -> str:
+    """A cell that no spreadsheet runs as a formula; numbers stay as they are."""
+    if not text.startswith(("=", "+", "-", "@")):
         return text
     try:
         float(text)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import Protocol
 
 from lla_fusion_ros.report import html, svg
+from lla_fusion_ros.report.html import escape
 from lla_fusion_ros.report.score_charts import anchor
 from lla_fusion_ros.report.track_chart import TrackChart, main_classes
 from lla_fusion_ros.report.tracks import Point, Timeline, TimelineSink, thinned_pictures, thinned_points

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from html import escape
+from html import escape as _escape
 from importlib import resources
 from pathlib import Path
 
 import numpy as np
 
 from lla_fusion_ros import __version__
+from lla_fusion_ros.types.printable import printable
 
 _HATCH = (
     '<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs><pattern id="outside" '
@@ -31,6 +32,11 @@ def document(title: str, body: Iterable[str], scripts: str = "") -> str:
         f"<main>{''.join(body)}<p class='soft'>Made by lla_fusion_ros {__version__}.</p></main>"
         f"{scripts}</body></html>"
     )
+
+
+def escape(text: str, quote: bool = True) -> str:
+    """Text from outside in a page; characters that nobody sees are shown as escapes."""
+    return _escape(printable(text), quote)
 
 
 def heading(title: str, subtitle: str) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 
 from scipy.stats import binom
 
 from lla_fusion_ros.report import html
 from lla_fusion_ros.report.cards import MOST_OPEN, Cards
+from lla_fusion_ros.report.html import escape
 from lla_fusion_ros.report.score_charts import overview, reliability_svg
 from lla_fusion_ros.report.scoring import SINGLE_FRAME, ReplayScores
 from lla_fusion_ros.report.tracks import Timeline, TimelineSink

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 
 import numpy as np
 
 from lla_fusion_ros.report import svg
+from lla_fusion_ros.report.html import escape
 from lla_fusion_ros.report.track_chart import OTHER
 from lla_fusion_ros.report.tracks import Point, Timeline
 from lla_fusion_ros.types.metrics import Reliability
@@ -92,7 +92,7 @@ def overview(tracks: Sequence[Timeline], first: int, last: int, colours: Mapping
 
 def anchor(track: Timeline) -> str:
     """The id of a track's card in the page."""
-    return "track-" + "".join(c if c.isascii() and c.isalnum() else f"_{ord(c):x}" for c in track.id)
+    return "track-" + "".join(c if c.isascii() and c.isalnum() else f"_{ord(c):x}_" for c in track.id)
 
 
 def _fitting(name: str) -> str:

@@ -18,7 +18,8 @@ function show(chart, at, x) {
   chart.at = at;
   chart.cursor.setAttribute("x1", x); chart.cursor.setAttribute("x2", x); chart.cursor.style.visibility = "visible";
   chart.read.textContent = [`${t.toFixed(2)} s`, `${chart.data.cameras[camera]} saw ${classes[single]} ${percent(p)}`,
-    `fused ${classes[top]} ${percent(q)}`, promise, `entropy ${entropy.toFixed(2)}`, why].filter(Boolean).join(" \u00b7 ");
+    `fused ${classes[top]} ${percent(q)}`, promise, `entropy ${entropy.toFixed(2)}`, why].filter(Boolean).join(" \u00b7 ")
+    .replace(/[\p{Cc}\p{Cf}\p{Cs}]/gu, c => "\\u" + c.codePointAt(0).toString(16).padStart(4, "0"));  // nobody sees these
 }
 function leave(chart) { chart.cursor.style.visibility = "hidden"; chart.read.textContent = chart.idle; }
 const chartOf = event => event.target.closest && event.target.closest(".track .scroll svg");

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from html import escape
 from unicodedata import east_asian_width
 
 import numpy as np
+
+from lla_fusion_ros.report.html import escape
 
 # Apart also for the colour-blind (after Okabe and Ito), none of them grey; words on them are INK.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800")

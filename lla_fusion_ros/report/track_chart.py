@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 
 from lla_fusion_ros.report import svg
+from lla_fusion_ros.report.html import escape
 from lla_fusion_ros.report.tracks import Point, Thumbnail, Timeline
 from lla_fusion_ros.report.truth import Truth
 

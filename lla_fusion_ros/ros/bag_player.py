@@ -24,6 +24,7 @@ from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.types import Topic
 from lla_fusion_ros.ros.process_life import Ending, begin, own_arguments, quiet_end
 from lla_fusion_ros.types.errors import BagError, InputError, LlaFusionError
+from lla_fusion_ros.types.printable import printable
 
 _EXAMPLE = """example:
   bag_player drive/ --rate 2 --loop
@@ -89,7 +90,8 @@ class BagPlayer(Node):
                 continue
             message_type = _message_type(topic.type)
             if message_type is None:
-                self.get_logger().warning(f"{topic.name} is left out: {topic.type} is not installed here")
+                left_out = f"{topic.name} is left out: {topic.type} is not installed here"
+                self.get_logger().warning(printable(left_out))
                 continue
             qos = _qos(topic, overrides.get(topic.name, {}))
             publishers[topic.name] = self.create_publisher(message_type, topic.name, qos)
@@ -193,17 +195,17 @@ def main(args: Sequence[str] | None = None) -> int:
         options = _parse(own_arguments(arguments))
         begin(arguments)
     except LlaFusionError as error:
-        print(f"bag_player: {error}", file=sys.stderr)
+        print(f"bag_player: {printable(str(error))}", file=sys.stderr)
         return 1
     ending, player, code = Ending(), None, 0
     try:
         with quiet_end(), Bag(options.bag) as bag:
             player = BagPlayer(bag, options)
             for note in bag.notes:
-                player.get_logger().warning(note)
+                player.get_logger().warning(printable(note))
             player.play()
     except LlaFusionError as error:
-        print(f"bag_player: {error}", file=sys.stderr)
+        print(f"bag_player: {printable(str(error))}", file=sys.stderr)
         code = 1
     except Exception:
         traceback.print_exc()

@@ -27,6 +27,7 @@ from lla_fusion_ros.ros.worker import Worker
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.perception import Guard, Perception
 from lla_fusion_ros.types.errors import InputError, LlaFusionError
+from lla_fusion_ros.types.printable import printable
 from lla_fusion_ros.types.tally import Tally
 
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
@@ -103,7 +104,7 @@ class ManagedNode(LifecycleNode):
             if not isinstance(error, LlaFusionError):
                 self.get_logger().error(traceback.format_exc())
             self._problem = str(error) or repr(error)
-            self.get_logger().fatal(self._problem)
+            self.get_logger().fatal(printable(self._problem))
             self._tear_down()
             return FAILURE
         self.reporting.begin()

@@ -25,6 +25,7 @@ from lla_fusion_ros.ros.managed_node import ManagedNode
 from lla_fusion_ros.ros.node_settings import NodeSettings
 from lla_fusion_ros.ros.stop_signals import STOP
 from lla_fusion_ros.types.errors import InputError, LlaFusionError
+from lla_fusion_ros.types.printable import printable
 
 KEPT_MEMORY = 64 << 20  # bytes, of the images of a few frames
 PATIENCE = 3.0  # seconds from the signal, or from the first step of freeing
@@ -37,7 +38,7 @@ def run(make_node: Callable[[], ManagedNode], args: list[str] | None = None) -> 
     try:
         begin(args)
     except LlaFusionError as error:
-        sys.exit(f"cannot start: {error}")
+        sys.exit(f"cannot start: {printable(str(error))}")
     ending = Ending()
     executor, node, code = None, None, 0
     try:
@@ -49,7 +50,7 @@ def run(make_node: Callable[[], ManagedNode], args: list[str] | None = None) -> 
             executor.add_node(node)
             executor.spin()
     except LlaFusionError as error:
-        print(f"cannot start: {error}", file=sys.stderr)
+        print(f"cannot start: {printable(str(error))}", file=sys.stderr)
         code = 1
     except Exception:
         traceback.print_exc()

@@ -26,6 +26,7 @@ from lla_fusion_ros.messages.status import parse_diagnostics
 from lla_fusion_ros.ros.process_life import Ending, begin, quiet_end
 from lla_fusion_ros.ros.publishers import TYPES
 from lla_fusion_ros.types.errors import LlaFusionError
+from lla_fusion_ros.types.printable import printable
 
 try:
     from tf2_msgs.msg import TFMessage
@@ -151,7 +152,7 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         begin(arguments)
     except LlaFusionError as error:
-        print(f"recorder: {error}", file=sys.stderr)
+        print(f"recorder: {printable(str(error))}", file=sys.stderr)
         return 1
     ending, node, code = Ending(), None, 0
     try:
@@ -163,6 +164,6 @@ def main(args: Sequence[str] | None = None) -> int:
             while rclpy.ok():  # a signal may strike where it does not wake `spin`, and no timer does
                 executor.spin_once(timeout_sec=0.5)
     except LlaFusionError as error:
-        print(f"recorder: {error}", file=sys.stderr)
+        print(f"recorder: {printable(str(error))}", file=sys.stderr)
         code = 1
     ending.finish(code, *([] if node is None else [("the node and its DDS participant", node.destroy_node)]))

@@ -16,6 +16,7 @@ from lla_fusion_ros.messages.status import write_diagnostics
 from lla_fusion_ros.ros.node_settings import NodeSettings
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.health import Health
+from lla_fusion_ros.types.printable import printable
 
 if TYPE_CHECKING:
     from lla_fusion_ros.ros.managed_node import ManagedNode
@@ -109,7 +110,7 @@ class Reporting:
     def warn_once(self, key: str, message: str) -> None:
         if key not in self._told:
             self._told.add(key)
-            self._logger.warning(message)
+            self._logger.warning(printable(message))  # of names from messages
 
     def _connected(self, camera: str, how: str) -> None:
         """One line at the first frame of a camera, and one where it is decided otherwise later."""
@@ -117,7 +118,7 @@ class Reporting:
         if how and self._connections.get(camera) != kind:
             begins = "from now on" if camera in self._connections else "first frame"
             self._connections[camera] = kind
-            self._logger.info(f"camera {camera}, {begins}: {how}")
+            self._logger.info(printable(f"camera {camera}, {begins}: {how}"))
 
     def _tell(self, troubles: Mapping[str, str], unpaired: Mapping[str, str]) -> None:
         """By camera: what is wrong, and why boxes found no image since the report before."""

@@ -26,7 +26,7 @@ from lla_fusion_ros.tracking.geometry import Geometry
 from lla_fusion_ros.tracking.transforms import Pose
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.pmf import percent
-from lla_fusion_ros.types.printable import printable
+from lla_fusion_ros.types.printable import escaped, printable
 
 _QUALITY = 85  # of JPEG
 _IMAGE_PLANE = 0.5  # metres before the camera at which its image hangs in space
@@ -125,7 +125,7 @@ class RerunLog:
     def fused(self, stamp: int, name: str, pmf: np.ndarray, class_names: Sequence[str]) -> None:
         """The fused distribution of one object.  pmf [classes]"""
         self._at(stamp)
-        part = printable(name)
+        part = escaped(name)
         if name not in self._objects:
             names = [printable(each) for each in class_names]
             self._stream.log(["pmf", part], rerun.SeriesLines(names=names), static=True)
@@ -151,7 +151,7 @@ class RerunLog:
         self._stream.set_time("stamp", timestamp=np.datetime64(stamp, "ns"))
 
     def _below(self, camera: str, *parts: str) -> list[object]:
-        return ["cameras", printable(camera), *parts]
+        return ["cameras", escaped(camera), *parts]
 
     def _place(self, camera: str, stamp: int) -> None:
         """Lens and place of a camera where they are known and have changed."""
@@ -189,7 +189,7 @@ class RerunLog:
             layout.TimeSeriesView(origin="/probability", name="probability of the shown class"),
             layout.TimeSeriesView(origin="/entropy", name="entropy"),
             *(
-                layout.TimeSeriesView(origin=_path(["pmf", printable(name)]), name=printable(name))
+                layout.TimeSeriesView(origin=_path(["pmf", escaped(name)]), name=printable(name))
                 for name in worst_first
             ),
         ]

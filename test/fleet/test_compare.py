@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import subprocess
 from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from fleet.conftest import BAGS, SETTINGS, command
+from fleet.conftest import BAGS, SETTINGS, command, words
+from replay.scenes import write_scene
 
 from lla_fusion_ros.cli.main import main
 from lla_fusion_ros.fleet.compare import Difference, compare_fleets, read_limit
 from lla_fusion_ros.lab.datasets.folders import load_folders
 from lla_fusion_ros.types.errors import InputError
+from support.processes import child_environment
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +108,32 @@ def test_folders_without_a_common_bag_are_not_compared(undisturbed, tmp_path):
     (tmp_path / "fleet.json").write_text((undisturbed / "fleet.json").read_text())
     with pytest.raises(InputError, match="have no bag in common"):
         compare_fleets(undisturbed, tmp_path)
+
+
+def test_every_hard_object_has_crops_of_its_own_under_a_name_that_tells(model, cluster, tmp_path):
+    ids = ["a/b", "a_b", "a:b", r"a\x1bb", "a\x1bb", "語" * 90, "語" * 91, "\udcff"]
+    bags, out, hard = tmp_path / "bags", tmp_path / "fleet", tmp_path / "to_label"
+    write_scene(bags / "dr\x1bive\udcff #1%", frames=3, cameras=("left",), ids=ids)
+    line = words(model, bags, "--out", out, "--cluster", cluster.address, "--export-hard", 50, hard)
+    done = subprocess.run(line, capture_output=True, text=True, timeout=300, env=child_environment())
+    assert done.returncode == 0 and "not exported" not in done.stdout, done.stdout + done.stderr
+    rows = list(csv.DictReader((hard / "hard.csv").open(encoding="utf8", newline="")))
+    assert len(rows) == len(ids) and len({row["object"] for row in rows}) == len(ids)
+    tracks = load_folders(hard).tracks
+    assert len(tracks) == len(ids) and all(len(track.frames) == 3 for track in tracks)
+    for end in ("~a%2Fb", "~a_b", "~a%3Ab"):
+        assert any(track.id.endswith(end) for track in tracks)
+    tables = [
+        pq.read_table(file).to_pylist() for file in (out / "bags.parquet", *out.glob("bags/*/*.parquet"))
+    ]
+    shown = [
+        text for table in (*tables, rows) for row in table for text in row.values() if isinstance(text, str)
+    ]
+    pages = [out / "summary.html", *out.glob("bags/*/report.html")]
+    shown += [line for page in pages for line in page.read_text(encoding="utf8").split("\n")]
+    assert len(pages) == 2 and all(map(str.isprintable, (*shown, *done.stdout.splitlines())))
+    link = re.search(r"href='(bags/[^']+)'", pages[0].read_text()).group(1)
+    assert (out / unquote(link)).exists()
 
 
 def test_hard_objects_become_a_data_set_of_folders(undisturbed, model, recordings, cluster, tmp_path, capsys):

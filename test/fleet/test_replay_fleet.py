@@ -156,6 +156,94 @@ def test_a_bag_that_changed_is_fused_again_and_its_old_results_go(model, recordi
     assert len(records) == BAGS - 1 and [r["truth_digest"] for r in records if "drive5" in r["name"]] == [""]
 
 
+def test_results_stay_while_their_bags_cannot_be_read_and_say_so(model, recordings, cluster, tmp_path):
+    drive, away, out = tmp_path / "drive", tmp_path / "unplugged", tmp_path / "fleet"
+    copy_of(recordings, drive)
+    (tmp_path / "list.txt").write_text("drive/drive0\ndrive/drive1\ndrive/drive2\n")
+    line = words(model, tmp_path / "list.txt", "--out", out, "--cluster", cluster.address)
+
+    def run() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(line, capture_output=True, text=True, timeout=300, env=child_environment())
+
+    assert run().returncode == 0
+    results = {path: path.read_bytes() for path in out.glob("bags/*/*.*")}
+    tables = {name: (out / name).read_bytes() for name in SUMMARY}
+    states = pq.read_table(out / "bags.parquet")["state"].to_pylist()
+    drive.rename(away)
+    done = run()
+    assert done.returncode == 1 and "0 bags fused\n" in done.stdout
+    sentence = f"drive1: bag '{drive / 'drive1'}' does not exist; its earlier results are kept"
+    assert sentence in done.stdout and "all: 3 bags, 9 objects" in done.stdout
+    assert {path: path.read_bytes() for path in out.glob("bags/*/*.*")} == results
+    summary, page = json.loads((out / "summary.json").read_text()), (out / "summary.html").read_text()
+    assert [each["path"] for each in summary["kept"].values()] == [str(drive / f"drive{i}") for i in range(3)]
+    assert "3 bags" in page and "Results of an earlier run" in page and page.count("does not exist") == 6
+    rows = pq.read_table(out / "bags.parquet").to_pylist()
+    assert [row["state"] for row in rows] == [f"kept: bag '{row['path']}' does not exist" for row in rows]
+    away.rename(drive)
+    assert run().returncode == 0 and states == ["current"] * 3
+    assert {path: path.read_bytes() for path in out.glob("bags/*/*.*")} == results
+    assert {name: (out / name).read_bytes() for name in SUMMARY} == tables
+    drive.rename(tmp_path / "port2")
+    (tmp_path / "list.txt").write_text("port2/drive0\nport2/drive1\n")
+    done = run()
+    assert done.returncode == 0
+    assert f"kept: {drive / 'drive2'}: not looked at in the last run" in done.stdout
+    places = [record["path"] for record in read_records(out)]
+    assert places == [str(tmp_path / place) for place in ("port2/drive0", "port2/drive1", "drive/drive2")]
+    states = pq.read_table(out / "bags.parquet")["state"].to_pylist()
+    assert states == ["current", "current", "kept: not looked at in the last run"]
+
+
+def test_only_a_bag_that_was_fused_anew_takes_the_place_of_its_old_results(
+    model, recordings, cluster, tmp_path
+):
+    bags, out = copy_of(recordings, tmp_path / "bags"), tmp_path / "fleet"
+    list_, storage = tmp_path / "list.txt", next((bags / "drive0").glob("*.mcap"))
+    list_.write_text("bags/drive0\nbags/drive1\n")
+    line = words(model, list_, "--truth", bags, "--out", out, "--cluster", cluster.address, "--json")
+
+    def run() -> tuple[int, dict[str, str]]:
+        done = subprocess.run(line, capture_output=True, text=True, timeout=300, env=child_environment())
+        kept = json.loads(done.stdout)["kept"]
+        return done.returncode, {name.split("-")[0]: each["why"] for name, each in kept.items()}
+
+    assert run() == (0, {})
+    whole = storage.read_bytes()
+    storage.write_bytes(b"")  # as a drive that was unplugged while it was written to may leave it
+    code, kept = run()
+    assert code == 1 and list(kept) == ["drive0"] and len(read_records(out)) == 2
+    storage.write_bytes(whole)
+    (bags / "drive0.truth.json").write_text("{")  # can be looked at, but not be fused with
+    code, kept = run()
+    assert code == 1 and "drive0.truth.json" in kept["drive0"] and len(read_records(out)) == 2
+    list_.write_text("bags/drive1\n")
+    assert run() == (0, {"drive0": "not looked at in the last run"})
+    list_.write_text("bags/drive0\nbags/drive1\n")
+    (bags / "drive0.truth.json").unlink()
+    storage.write_bytes(next((bags / "drive2").glob("*.mcap")).read_bytes())
+    assert run() == (0, {}) and len(read_records(out)) == 2
+
+
+def test_results_of_another_plan_are_not_overwritten_while_no_bag_can_be_read(
+    undisturbed, model, recordings, cluster, tmp_path, capsys
+):
+    out = copy_of(undisturbed, tmp_path / "fleet")
+    (tmp_path / "list.txt").write_text("unplugged/drive0\nunplugged/drive1\n")
+    replay = ["replay", str(tmp_path / "list.txt"), "--bundle", model, *SETTINGS, "--out", str(out)]
+    assert main([*replay, "--fuser", "vote", "--overwrite", "--cluster", cluster.address]) == 1
+    assert "no bag can be read, so nothing is overwritten: bag '" in capsys.readouterr().err
+    assert same(out, undisturbed)
+    (tmp_path / "unplugged").mkdir()
+    (tmp_path / "truths").mkdir()
+    copy_of(recordings / "drive0", tmp_path / "unplugged" / "drive0")
+    assert main([*replay, "--truth", str(tmp_path / "truths"), "--cluster", cluster.address]) == 1
+    assert "truths' has no file NAME.truth.json; is its drive mounted?" in capsys.readouterr().err
+    assert same(out, undisturbed)
+    assert main([*replay, "--fuser", "vote", "--overwrite", "--cluster", cluster.address]) == 1
+    assert [record["path"] for record in read_records(out)] == [str(tmp_path / "unplugged" / "drive0")]
+
+
 def test_a_full_disk_stops_the_run_and_what_is_done_stays(model, recordings, tmp_path):
     out = tmp_path / "fleet"
     line = words(model, recordings, "--out", out, "--workers", 1, "--no-report")

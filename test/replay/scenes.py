@@ -53,8 +53,9 @@ def write_scene(
             else:
                 image = write_image(header, picture, "bgr8")
             boxes = np.zeros((objects, 5))
-            boxes[:, 0] = 20 + 30 * np.arange(objects) + frame
-            boxes[:, 1] = 60
+            row, column = np.divmod(np.arange(objects), 5)
+            boxes[:, 0] = 20 + 30 * column + frame
+            boxes[:, 1] = 60 + 20 * row
             boxes[:, 3:] = 16 + frame
             messages.append((stamp, f"/{camera}/image{suffix}", image))
             late, stamped = stamp + detections_late_by, Header(stamp + detections_stamped, header.frame_id)

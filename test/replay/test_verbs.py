@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import resource
 from dataclasses import replace
@@ -269,6 +270,27 @@ def test_names_from_outside_cannot_steer_the_terminal(inside, model, capsys):
     assert main(["replay", "dr\x1bive", "--bundle", model]) == 1
     captured = capsys.readouterr()
     assert all(char.isprintable() or char == "\n" for char in captured.out + captured.err)
+
+
+def test_ids_from_outside_are_printable_in_every_table_and_page(inside, model):
+    ids = [
+        "\x1b[2Jgone",
+        r"\x1b[2Jgone",
+        "a\x9b31mb",
+        "\u202ereversed",
+        "two\nlines",
+        "\udcff",
+        "=1+2",
+        "grün",
+    ]
+    write_scene(inside / "drive", frames=3, cameras=("left",), ids=ids)
+    assert main(["replay", "drive", "--bundle", model, "--set", "identity=global"]) == 0
+    rows = list(csv.DictReader((inside / "drive_fused" / "fused.csv").open(newline="")))
+    assert len({row["track"] for row in rows}) == len(ids) and all(row["track"].isprintable() for row in rows)
+    assert {r"\x1b[2Jgone", r"\\x1b[2Jgone", "'=1+2", "grün"} <= {row["track"] for row in rows}
+    page = (inside / "drive_fused" / "report.html").read_text()
+    assert r"\x1b[2Jgone" in page and "grün" in page
+    assert all(line.isprintable() for line in page.split("\n"))
 
 
 @pytest.mark.parametrize("room", [100, 6000])  # not even the table, or all but the report

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import cv2
@@ -32,9 +33,12 @@ def frames():
     return list(drive_frames(DRIVE))
 
 
-def play(ros_graph, vehicle, listener, frames, say_transforms: bool = True, things=()) -> tuple[list, list]:
+def play(
+    ros_graph, vehicle, listener, frames, say_transforms: bool = True, things=(), lens: str = "plumb_bob"
+) -> tuple[list, list]:
     """Send the drive with boxes that have no ids; what was fused, and the diagnostics."""
     rig = rig_of(DRIVE)
+    infos = {camera: write_camera_info(replace(info, model=lens)) for camera, info in rig.infos.items()}
     static = vehicle.create_publisher(
         tf2.TFMessage, "/tf_static", QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     )
@@ -56,7 +60,7 @@ def play(ros_graph, vehicle, listener, frames, say_transforms: bool = True, thin
     for number, frame in enumerate(frames):
         header = Header(frame.stamp, optical_frame(frame.camera))
         moving.publish(write_transforms([rig.vehicle(frame.stamp)]))
-        senders[frame.camera, "camera_info"].publish(write_camera_info(rig.infos[frame.camera]))
+        senders[frame.camera, "camera_info"].publish(infos[frame.camera])
         if things:
             space.publish(boxes_in_space(frame.stamp, "odom", things))
         data = cv2.imencode(".jpg", frame.image[..., ::-1])[1].tobytes()
@@ -125,6 +129,16 @@ def test_without_transforms_cameras_stay_apart_and_the_reason_is_told(
     assert all(name.startswith(camera) for camera, name in objects(fused, frames))
     assert node.perception.joining.association.joins == 0
     ros_graph.spin_until(lambda: "no transform leads" in value(told, "right", "geometry"))
+
+
+def test_names_from_messages_cannot_steer_the_terminal_of_a_node(
+    ros_graph, make_node, detector, listener, frames, capfd
+):
+    make_node().start()
+    _, told = play(ros_graph, detector, listener, frames[:10], lens="\x1b[2Jfisheye")
+    ros_graph.spin_until(lambda: "fisheye" in value(told, "left", "geometry"))
+    log = capfd.readouterr().err
+    assert "\\x1b[2Jfisheye" in log and "\x1b[2J" not in log
 
 
 def test_objects_in_space_name_the_boxes_of_all_cameras(ros_graph, make_node, detector, listener, frames):
