@@ -201,8 +201,8 @@ class Scene:
                         if key.startswith("dropped_") and _is_count(value)
                     )
                 elif "fuser" in status.values and "busy" in status.values:
-                    if status.name in self._nodes or len(self._nodes) < MOST_NAMES:
-                        self._nodes[status.name] = status
+                    room = status.name in self._nodes or len(self._nodes) < MOST_NAMES
+                    self._nodes |= {status.name: status} if room else {}
 
     def take_picture(self, camera: str, image: bytes) -> None:
         """`<camera>/annotated`: an Image, not parsed before somebody looks at it."""

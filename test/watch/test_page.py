@@ -65,7 +65,9 @@ def test_this_computer_is_named_with_any_letters_and_without_a_port_on_port_80(s
     assert ask(server, "/", Host=host.format(port=server.server_address[1])).status == 200
 
 
-@pytest.mark.parametrize("host", ["evil.example:80", "evil.example", "localhost.evil.example", "localhost:", ""])
+@pytest.mark.parametrize(
+    "host", ["evil.example:80", "evil.example", "localhost.evil.example", "localhost:", ""]
+)
 def test_names_of_other_computers_are_refused(server, host):
     assert ask(server, "/", Host=host).status == 403
 
@@ -84,7 +86,12 @@ def test_answers_are_for_the_page_and_not_for_pages_of_other_sites(server):
             assert (answer.status, answer.headers["Cross-Origin-Resource-Policy"]) == (403, "same-origin")
         assert ask(server, "/", **other).status == 200  # a link
     assert server.looked == []
-    for user in ({}, {"Sec_Fetch_Site": "none"}, {"Sec_Fetch_Site": "same-origin"}, {"Origin": f"http://{own}"}):
+    for user in (
+        {},
+        {"Sec_Fetch_Site": "none"},
+        {"Sec_Fetch_Site": "same-origin"},
+        {"Origin": f"http://{own}"},
+    ):
         answer = ask(server, "/history?n=1", **user)
         assert (answer.status, answer.headers["Cross-Origin-Resource-Policy"]) == (200, "same-origin")
 

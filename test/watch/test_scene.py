@@ -87,7 +87,9 @@ def test_names_of_cameras_nodes_and_members_are_bounded_and_those_known_go_on(sc
     for name in ("front", *map(str, range(2 * MOST_NAMES)), "front"):
         told = {"rate": "9.5" if name == "front" else "1"}
         scene.take_states("", Header(0, ""), [replace(state("a"), hardware_id=name)])
-        scene.take_diagnostics([Status(0, f"n: camera d{name}", "", "", told), Status(0, name, "", "", about)])
+        scene.take_diagnostics(
+            [Status(0, f"n: camera d{name}", "", "", told), Status(0, name, "", "", about)]
+        )
     members = " ".join(map(str, range(3 * MOST_MEMBERS)))
     scene.take_states("", Header(0, ""), [state("joined", members=members)])
     shown = scene.snapshot()
