@@ -231,16 +231,23 @@ def _ending_in(model: onnx.ModelProto, tensor: str) -> onnx.ModelProto:
 
 def _constants(model: onnx.ModelProto) -> dict[str, np.ndarray]:
     """Stored tensors by name, also those of Constant nodes and of weights that are transposed or renamed."""
-    found = {each.name: numpy_helper.to_array(each) for each in model.graph.initializer}
+    found = {each.name: _array(each) for each in model.graph.initializer}
     for node in model.graph.node:  # in topological order
         if node.op_type == "Constant" and node.attribute[0].name == "value":
-            found[node.output[0]] = numpy_helper.to_array(node.attribute[0].t)
+            found[node.output[0]] = _array(node.attribute[0].t)
         elif node.op_type == "Identity" and node.input[0] in found:
             found[node.output[0]] = found[node.input[0]]
         elif node.op_type == "Transpose" and node.input[0] in found:
             axes = next((list(each.ints) for each in node.attribute if each.name == "perm"), None)
             found[node.output[0]] = found[node.input[0]].transpose(axes)
     return found
+
+
+def _array(tensor: onnx.TensorProto) -> np.ndarray:
+    try:
+        return numpy_helper.to_array(tensor)
+    except Exception as error:  # ONNX Runtime does not look at those that nothing needs
+        raise InputError(f"the stored tensor '{tensor.name}' cannot be read: {reason(error)}") from None
 
 
 def _refuse_external(graph: onnx.GraphProto, where: str) -> None:

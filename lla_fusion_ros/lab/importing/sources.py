@@ -44,7 +44,7 @@ def from_torch(factory: str, weights: Path | None, wanted: Preprocessing, layer:
 
 
 def _source(name: str, cut: CutGraph, wanted: Preprocessing, where: str, expected: object = None) -> Source:
-    """`expected` is what the whole network gives for the crops that are tried; None: the head may be another."""
+    """`expected` is what the whole network gives for the crops that are tried; None: any head."""
     graph, size, (alone,), (features,) = _tried(cut.model, wanted, where)
     width = features.shape[1]
     if not width or (alone.shape, features.shape) != ((1, width), (2, width)):
