@@ -51,7 +51,9 @@ def _source(name: str, cut: CutGraph, wanted: Preprocessing, where: str, expecte
         raise InputError(
             f"'{where}' gives features of shape {features.shape} for two crops; each crop must have one row"
         )
-    if not np.allclose(alone[0], features[0], rtol=0, atol=SAME * np.abs(features).max(), equal_nan=True):
+    if not np.isfinite(features).all():
+        raise InputError(f"'{where}' returns NaN or infinity on crops of noise; are --mean, --std right?")
+    if not np.allclose(alone[0], features[0], rtol=0, atol=SAME * np.abs(features).max()):
         raise InputError(
             f"'{where}' does not say the same of a crop alone and of the crop beside another one; export the "
             "network for evaluation, not for training"

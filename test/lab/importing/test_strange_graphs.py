@@ -70,11 +70,11 @@ def check_says_the_same(model, tmp_path):
     np.testing.assert_allclose(features @ source.weight.T + source.bias, expected, atol=1e-4)
 
 
-NAMES = ("features", "features_flat", "crops", "crops_0", "crops_1", "crops_1_constant", "crops_3")
+NAMES = ("features", "features_flat", "crops", "crops_0", "crops_1", "crops_1_constant")
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("old", ["image", "phi", "hidden", "w1", "w2", "out"])
+@pytest.mark.parametrize("old", ["image", "phi", "hidden", "w1"])
 def test_a_tensor_may_have_any_name(old, name, tmp_path):
     model = net()
     graph = model.graph
@@ -156,13 +156,6 @@ def sparse():
     return model
 
 
-def changed(**fields):
-    model = net()
-    for name, value in fields.items():
-        setattr(model, name, value)
-    return model
-
-
 def bad_tensor(name, field, value, **stored):
     model = net(**stored)
     tensor = next(each for each in model.graph.initializer if each.name == name)
@@ -240,6 +233,7 @@ SENTENCES = {
     "no classes": (lambda: net(gemm(bias=""), w2=W2[:, :0]), r"weights of shape \(6, 0\)"),
     "text as weights": (lambda: net(gemm(), w2=np.full((6, 4), "a", object)), "tensor.string"),
     "nan in the head": (lambda: net(gemm(), w2=W2 * np.nan), "weights that are NaN or infinite"),
+    "nan in the features": (lambda: net(w1=W1 * np.nan), "NaN or infinity on crops of noise; are --mean"),
     "axis that is not there": (lambda: net(transposed([0, 5]), wt=W2.T.copy()), "perm"),
     "axis twice": (lambda: net(transposed([0, 0]), wt=W2.T.copy()), "perm"),
     "constant of nothing": (
@@ -295,7 +289,6 @@ SENTENCES = {
     ),
     "function with weights elsewhere": (external, "no valid ONNX graph|in other files"),
     "sparse weights elsewhere": (sparse, "keeps its weights in other files"),
-    "format of tomorrow": (lambda: changed(ir_version=onnx.IR_VERSION + 1), "(IR|ir_).?version"),
 }
 
 
@@ -323,7 +316,7 @@ def test_a_version_that_onnx_runtime_does_not_know_is_named():
 
 
 def test_a_reason_keeps_its_end():
-    place = "FAIL : /src/graph/model.cc:256 onnx::Model::Model(const A<int>&, B*) Unsupported: 14,\n at most 13"
+    place = "FAIL : /src/graph/model.cc:256 Model::Model(const A<int>&, B*) Unsupported: 14,\n at most 13"
     assert reason(RuntimeError(place)) == "FAIL : Unsupported: 14, at most 13"
     long = reason(RuntimeError("begin " + "x" * 5000 + " end"))
     assert long.startswith("begin") and long.endswith("end") and len(long) < 600
