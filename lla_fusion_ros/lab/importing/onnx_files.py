@@ -73,6 +73,8 @@ def parse_onnx(data: bytes, where: str) -> onnx.ModelProto:
     except Exception as error:
         raise InputError(f"'{where}' is no valid ONNX graph, or is truncated: {reason(error)}") from None
     _refuse_external(model.graph, where)  # once more: of its functions
+    if not all(isinstance(name, str) for name in _names(model.graph)):
+        raise InputError(f"'{where}' is no valid ONNX graph: the names of its tensors are not UTF-8")
     if not model.graph.output:
         raise InputError(f"'{where}' has no output; a classifier has one, its classes")
     _drop_stored_inputs(model)
@@ -81,11 +83,16 @@ def parse_onnx(data: bytes, where: str) -> onnx.ModelProto:
 
 def free_name(graph: onnx.GraphProto, wished: str) -> str:
     """The name, or where a tensor is called so or begins so, one with underscores after it."""
-    taken = {name for node in graph.node for name in (*node.input, *node.output)}
-    taken.update(each.name for each in (*graph.input, *graph.output, *graph.initializer))
+    taken = _names(graph)
     while any(name.startswith(wished) for name in taken):
         wished += "_"
     return wished
+
+
+def _names(graph: onnx.GraphProto) -> set[str]:
+    """Of all tensors; a name that is not UTF-8 is bytes."""
+    names = {name for node in graph.node for name in (*node.input, *node.output)}
+    return names.union(each.name for each in (*graph.input, *graph.output, *graph.initializer))
 
 
 _Functions = Mapping[tuple[str, str, str], Iterable[onnx.NodeProto]]

@@ -300,6 +300,12 @@ def test_a_malformed_graph_is_one_sentence(what, tmp_path):
     assert "\n" not in str(told.value) and len(str(told.value)) < 1000
 
 
+def test_names_that_are_no_text_are_refused(tmp_path):
+    (tmp_path / "a.onnx").write_bytes(net().SerializeToString().replace(b"hidden", b"hidd\xff\xfe"))
+    with pytest.raises(InputError, match="not UTF-8"):
+        from_onnx(tmp_path / "a.onnx", Preprocessing())
+
+
 def test_the_command_line_says_one_sentence_and_nothing_else(tmp_path, capfd):
     (tmp_path / "a.onnx").write_bytes(net(gemm(), b2=B2[:3]).SerializeToString())
     words = ["import", "--onnx", str(tmp_path / "a.onnx"), "--dataset", "folders", "--root", str(tmp_path)]
