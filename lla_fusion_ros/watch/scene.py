@@ -200,9 +200,10 @@ class Scene:
                         for key, value in status.values.items()
                         if key.startswith("dropped_") and _is_count(value)
                     )
-                elif "fuser" in status.values and "busy" in status.values:
-                    room = status.name in self._nodes or len(self._nodes) < MOST_NAMES
-                    self._nodes |= {status.name: status} if room else {}
+                elif {"fuser", "busy"} <= status.values.keys() and (
+                    status.name in self._nodes or len(self._nodes) < MOST_NAMES
+                ):
+                    self._nodes[status.name] = status
 
     def take_picture(self, camera: str, image: bytes) -> None:
         """`<camera>/annotated`: an Image, not parsed before somebody looks at it."""

@@ -82,9 +82,9 @@ def parse_onnx(data: bytes, where: str) -> onnx.ModelProto:
 
 
 def free_name(graph: onnx.GraphProto, wished: str) -> str:
-    """The name, or where a tensor is called so or begins so, one with underscores after it."""
+    """The name, with underscores after it until no tensor has it, nor it with `_` and more after it."""
     taken = _names(graph)
-    while any(name.startswith(wished) for name in taken):
+    while any(name == wished or name.startswith(f"{wished}_") for name in taken):
         wished += "_"
     return wished
 
@@ -92,7 +92,8 @@ def free_name(graph: onnx.GraphProto, wished: str) -> str:
 def _names(graph: onnx.GraphProto) -> set[str]:
     """Of all tensors; a name that is not UTF-8 is bytes."""
     names = {name for node in graph.node for name in (*node.input, *node.output)}
-    return names.union(each.name for each in (*graph.input, *graph.output, *graph.initializer))
+    stored = (*graph.initializer, *(each.values for each in graph.sparse_initializer))
+    return names.union(each.name for each in (*graph.input, *graph.output, *stored))
 
 
 _Functions = Mapping[tuple[str, str, str], Iterable[onnx.NodeProto]]
