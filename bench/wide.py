@@ -128,7 +128,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     wanted = Preprocessing(size=options.size)
-    sources = {path.stem: from_onnx(path, wanted) for path in options.onnx}
+    sources = {path.stem: from_onnx(path, wanted, keep_head=False) for path in options.onnx}
     for name in ("vit", "resnet"):
         sources[name] = from_torch(f"bench.large_networks:{name}", None, wanted)
     rows = [

@@ -193,7 +193,7 @@ def _sources(args: argparse.Namespace) -> list[Source]:
         args.size,
     )
     if args.onnx:
-        return [from_onnx(Path(path), wanted, args.layer) for path in args.onnx]
+        return [from_onnx(Path(path), wanted, args.layer, args.head == "keep") for path in args.onnx]
     weights: list[Path | None] = [Path(path) for path in args.weights] or [None]
     return [from_torch(args.module, path, wanted, args.layer) for path in weights]
 

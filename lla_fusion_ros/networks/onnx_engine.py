@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lla_fusion_ros.networks.heads import Head, views_of
-from lla_fusion_ros.types.errors import BundleError, InputError, missing_extra
+from lla_fusion_ros.types.errors import BundleError, InputError, missing_extra, reason
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -97,7 +97,7 @@ class OnnxEngine:
         self.device, self.notes, self.at_once = trunks.device, trunks.notes, trunks.at_once
         self.networks, self.classes = len(heads), len(heads[0].weight)
         self.features = heads[0].features
-        _check_widths(trunks(np.zeros((1, size, size, 3), np.uint8)), heads)
+        _check_widths(trunks(np.zeros((2, size, size, 3), np.uint8)), heads)
 
     def __call__(self, crops: np.ndarray) -> np.ndarray:
         """[n, S, S, 3] uint8 -> [n, networks, classes + features] float32"""
@@ -129,7 +129,7 @@ def _session(graph: bytes, providers: Sequence[str], threads: int) -> onnxruntim
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    options.log_severity_level = 3  # what matters comes as an exception
+    options.log_severity_level = 4  # what matters comes as an exception
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads leave the core
     # weights stand in the graph: one that names files beside it is refused
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", os.devnull)
@@ -137,7 +137,7 @@ def _session(graph: bytes, providers: Sequence[str], threads: int) -> onnxruntim
     try:
         return runtime.InferenceSession(graph, options, providers=full)
     except Exception as error:  # its exceptions share no base class
-        raise BundleError(f"ONNX Runtime refuses the graph of the networks: {_first_line(error)}") from None
+        raise BundleError(f"ONNX Runtime refuses the graph of the networks: {reason(error)}") from None
 
 
 def _check_inputs(session: onnxruntime.InferenceSession, size: int) -> int:
@@ -151,12 +151,13 @@ def _check_inputs(session: onnxruntime.InferenceSession, size: int) -> int:
 
 
 def _check_widths(outputs: Sequence[np.ndarray], heads: Sequence[Head]) -> None:
+    """Of two crops."""
     for number, head in enumerate(heads):
         found = outputs[head.trunk].shape if head.trunk < len(outputs) else None
-        if found != (1, head.weight.shape[1]):
+        if found != (2, head.weight.shape[1]):
             raise BundleError(
                 f"network {number} needs {head.weight.shape[1]} features of trunk {head.trunk}, "
-                f"the graph gives {'none' if found is None else found}"
+                f"the graph gives {'none' if found is None else found} for two crops"
             )
 
 
@@ -171,8 +172,4 @@ def _run(session: onnxruntime.InferenceSession, crops: np.ndarray, batch: int) -
         parts = [session.run(None, {name: filled[at : at + batch]}) for at in range(0, len(filled), batch)]
         return [np.concatenate(outputs)[: len(crops)] for outputs in zip(*parts, strict=True)]
     except Exception as error:  # its exceptions share no base class
-        raise BundleError(f"ONNX Runtime cannot run the networks: {_first_line(error)}") from None
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0][:300]
+        raise BundleError(f"ONNX Runtime cannot run the networks: {reason(error)}") from None

@@ -80,9 +80,10 @@ class Watcher:
             self._node.destroy_node()
 
     def look_at(self, camera: str) -> None:
-        """Somebody looks at the annotated images of this camera now."""
+        """Somebody looks at the annotated images of this camera now, if there is one of that name."""
         with self._lock:
-            self._looked[camera] = time.monotonic()
+            if camera in self._pictures:
+                self._looked[camera] = time.monotonic()
 
     def _spin(self) -> None:
         with suppress(ExternalShutdownException):

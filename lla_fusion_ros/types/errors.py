@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+
+_LONGEST = 500  # characters of a reason; its end says more than its middle
+_PLACE_IN_CPP = re.compile(r"/\S+\.(?:cc|h):\d+ .*?\) ")  # of ONNX Runtime, with the function's signature
 
 
 class LlaFusionError(Exception):
@@ -32,6 +36,13 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name.lower(), names, n=1)
     hint = f"did you mean '{names[close[0]]}'?" if close else f"choose one of {', '.join(names.values())}"
     return f"there is no {what} '{name}'; {hint}"
+
+
+def reason(error: BaseException) -> str:
+    """What another library says is wrong, on one line."""
+    text = _PLACE_IN_CPP.sub("", " ".join(str(error).split())) or type(error).__name__
+    half = _LONGEST // 2
+    return text if len(text) <= _LONGEST else f"{text[:half]} ... {text[-half:]}"
 
 
 def missing_extra(module: str, extra: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 from threading import BoundedSemaphore, Lock
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 import cv2
 import numpy as np
@@ -35,10 +36,12 @@ _FILES = {
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",  # no other page can show the cameras' images
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
+_LOCAL_HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?", re.IGNORECASE)  # without port: port 80
 
 
 class PageServer(ThreadingHTTPServer):
@@ -48,7 +51,7 @@ class PageServer(ThreadingHTTPServer):
 
     def __init__(self, scene: Scene, look_at: Callable[[str], None], host: str, port: int) -> None:
         self.scene, self.look_at = scene, look_at
-        self.local = host in ("127.0.0.1", "localhost", "::1")
+        self.local = host.lower() in ("127.0.0.1", "localhost", "::1")
         self.pages = BoundedSemaphore(MOST_PAGES)
         self.closing = False
         self._lock = Lock()
@@ -104,25 +107,33 @@ class _Handler(BaseHTTPRequestHandler):
         if self.server.local and not self._asked_for_this_computer():
             self.send_error(HTTPStatus.FORBIDDEN, "Another name than localhost: see --host")
             return
-        url = urlsplit(self.path)
-        asked = {key: values[0] for key, values in parse_qs(url.query).items()}
-        if url.path in _FILES:
-            name, kind = _FILES[url.path]
+        path, _, query = self.path.partition("?")  # `urlsplit` would keep the last 128
+        if path != "/" and not self._asked_by_the_page():  # a link to the page may stand anywhere
+            self.send_error(HTTPStatus.FORBIDDEN, "Asked by a page of another site")
+            return
+        asked = {key: values[0] for key, values in parse_qs(query).items()}
+        if path in _FILES:
+            name, kind = _FILES[path]
             self._send(resources.files("lla_fusion_ros.watch").joinpath(name).read_bytes(), kind)
-        elif url.path == "/events":
+        elif path == "/events":
             self._events()
-        elif url.path == "/history" and asked.get("n", "").isdecimal():
+        elif path == "/history" and asked.get("n", "").isdecimal():
             points = self.server.scene.history(int(asked["n"][:18]))
             self._send(json.dumps([astuple(point) for point in points]).encode(), "application/json")
-        elif url.path == "/picture":
+        elif path == "/picture":
             self._picture(asked.get("camera", ""))
         else:
             self.send_error(HTTPStatus.NOT_FOUND)
 
     def _asked_for_this_computer(self) -> bool:
         """Else a page of another site could have its own name point here, and read along."""
-        host = self.headers.get("Host", "")
-        return host.rpartition(":")[0] in ("127.0.0.1", "localhost", "[::1]")
+        return _LOCAL_HOST.fullmatch(self.headers.get("Host", "")) is not None
+
+    def _asked_by_the_page(self) -> bool:
+        """Or by the user; browsers say who asks, other programs do not."""
+        host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
+        own = origin is None or origin.rpartition("://")[2].lower() == host.lower()
+        return own and self.headers.get("Sec-Fetch-Site", "none") in ("same-origin", "none")
 
     def _picture(self, camera: str) -> None:
         try:
@@ -155,9 +166,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", kind)
         if length is not None:
             self.send_header("Content-Length", str(length))
+        self.end_headers()
+
+    def end_headers(self) -> None:
         for key, value in _HEADERS.items():
             self.send_header(key, value)
-        self.end_headers()
+        super().end_headers()
 
     def log_message(self, format: str, *args: object) -> None:
         """Nobody reads who asked for what."""

@@ -17,6 +17,8 @@ from lla_fusion_ros.messages.status import Status
 IN_VIEW = 2.0  # seconds after its last message in which an object counts as seen
 KEPT = 60.0  # seconds after which it is forgotten
 MOST_OBJECTS = 2000
+MOST_MEMBERS = 8000  # of tracks that are one object with others
+MOST_NAMES = 500  # of cameras, and of nodes: further ones are not shown
 MOST_POINTS = 600  # of an object's history
 _RATE_OVER = 5.0  # seconds
 
@@ -136,6 +138,8 @@ class Scene:
                 self._other_names.pop((source, each.id), None)  # a join that turned out wrong
                 for member in told.get("members", "").split():
                     self._other_names[source, member] = each.id
+                    if len(self._other_names) > MOST_MEMBERS:
+                        del self._other_names[next(iter(self._other_names))]  # the oldest
                     joined = self._objects.get((source, member), each)
                     if joined is not each:  # seen under the object's id from now on
                         joined.heard = min(joined.heard, now - IN_VIEW)
@@ -186,8 +190,9 @@ class Scene:
             for status in statuses:
                 node, ours, camera = status.name.partition(": camera ")
                 if ours and "rate" in status.values:
-                    camera = camera_name(node.rpartition("/")[0], camera)
-                    each = self._cameras.setdefault(camera, WatchedCamera(camera))
+                    each = self._camera(camera_name(node.rpartition("/")[0], camera))
+                    if each is None:
+                        continue
                     each.level, each.message = status.level, status.message
                     each.rate = _number(status.values["rate"])
                     each.lost = sum(
@@ -195,7 +200,9 @@ class Scene:
                         for key, value in status.values.items()
                         if key.startswith("dropped_") and _is_count(value)
                     )
-                elif "fuser" in status.values and "busy" in status.values:
+                elif {"fuser", "busy"} <= status.values.keys() and (
+                    status.name in self._nodes or len(self._nodes) < MOST_NAMES
+                ):
                     self._nodes[status.name] = status
 
     def take_picture(self, camera: str, image: bytes) -> None:
@@ -248,8 +255,14 @@ class Scene:
 
     def _arrived(self, camera: str, now: float) -> None:
         self.messages += 1
-        if camera:  # else the frame is empty
-            self._cameras.setdefault(camera, WatchedCamera(camera)).arrivals.append(now)
+        each = self._camera(camera) if camera else None  # without one the frame is empty
+        if each is not None:
+            each.arrivals.append(now)
+
+    def _camera(self, name: str) -> WatchedCamera | None:
+        if name not in self._cameras and len(self._cameras) < MOST_NAMES:
+            self._cameras[name] = WatchedCamera(name)
+        return self._cameras.get(name)
 
     def _object(self, source: str, name: str, now: float) -> Watched:
         each = self._objects.get((source, name))

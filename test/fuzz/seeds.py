@@ -163,6 +163,22 @@ def annotations() -> list[bytes]:
     ]
 
 
+def onnx_files() -> list[bytes]:
+    """Of each kind of head and shape; with a function of its own."""
+    from onnx import TensorProto, helper
+
+    from support.small_networks import linear
+
+    plain = linear(["n", 3, 8, 8])
+    with_function = linear(["n", 8, 8, 3], TensorProto.FLOAT16)
+    opset = helper.make_opsetid("", 17)
+    steps = [helper.make_node("Relu", ["x"], ["y"])]
+    with_function.functions.append(helper.make_function("own", "f", ["x"], ["y"], steps, [opset]))
+    with_function.opset_import.append(helper.make_opsetid("own", 1))
+    with_function.graph.node[3].op_type, with_function.graph.node[3].domain = "f", "own"
+    return [plain.SerializeToString(), with_function.SerializeToString()]
+
+
 def truths() -> list[bytes]:
     document = {
         "format": "lla_fusion_ros truth 1",

@@ -204,6 +204,17 @@ def image_file(data: bytes) -> None:
     assert pixels.ndim == 3 and pixels.shape[2] == 3 and pixels.dtype == np.uint8
 
 
+def onnx_file(data: bytes) -> None:
+    """A network to import: found sound, cut at its head, and tried."""
+    from lla_fusion_ros.lab.importing.preprocess import Preprocessing
+    from lla_fusion_ros.lab.importing.sources import from_onnx
+
+    with _file(data, "net.onnx") as path:
+        source = from_onnx(path, Preprocessing())
+    assert source.weight is not None and source.bias is not None
+    assert source.weight.shape == (len(source.bias), source.weight.shape[1])
+
+
 def truth(data: bytes) -> None:
     with _file(data, "truth.json") as path:
         read_truth(path)
@@ -260,6 +271,7 @@ TARGETS: dict[str, Target] = {
     "idx_packed": Target(idx_packed, seeds.idx_files),
     "annotations": Target(annotations, seeds.annotations),
     "image_file": Target(image_file, lambda: [*seeds.picture_files(), *seeds.other_pictures()]),
+    "onnx_file": Target(onnx_file, seeds.onnx_files),
     "truth": Target(truth, seeds.truths),
     "settings": Target(settings, seeds.settings),
 }

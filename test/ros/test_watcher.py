@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+import tracemalloc
+from http.client import HTTPConnection
 from threading import Event, Thread
 
 from lla_fusion_ros.cli.main import main
@@ -44,6 +46,28 @@ def test_a_browser_shows_what_a_running_node_fuses(ros_graph, ros_process, model
             server.shutdown()
     finally:
         over.set()
+
+
+def test_names_of_cameras_that_do_not_exist_are_not_kept(ros_domain):
+    seen = Scene()
+    with Watcher(seen) as watcher, PageServer(seen, watcher.look_at, "127.0.0.1", 0) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+
+        def ask(count: int) -> None:
+            for number in range(count):
+                connection = HTTPConnection(*server.server_address[:2], timeout=10)
+                connection.request("GET", f"/picture?camera={number}{'x' * 50_000}")
+                assert connection.getresponse().status == 204
+                connection.close()
+
+        ask(2)
+        tracemalloc.start()
+        ask(100)
+        kept, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        server.closing = True
+        server.shutdown()
+    assert kept < 2_000_000
 
 
 def test_a_recording_for_rerun_has_what_a_running_node_sees(

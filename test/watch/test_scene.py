@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.detections import parse_detections, write_detections
 from lla_fusion_ros.messages.status import Status, parse_label_info, write_label_info
 from lla_fusion_ros.watch import scene as scene_module
-from lla_fusion_ros.watch.scene import MOST_OBJECTS, MOST_POINTS, Scene
+from lla_fusion_ros.watch.scene import MOST_MEMBERS, MOST_NAMES, MOST_OBJECTS, MOST_POINTS, Scene
 
 NASTY = ("<img src=x onerror=alert(1)>", "\x1b[31mred", "\u202eevil", "שלום", "'\"&", "\udcff")
 
@@ -79,6 +80,24 @@ def test_memory_is_bounded_and_what_is_gone_is_forgotten(scene, monkeypatch):
     assert len(scene.objects()) == MOST_OBJECTS
     monkeypatch.setattr(scene_module, "KEPT", -1.0)
     assert scene.objects() == []
+
+
+def test_names_of_cameras_nodes_and_members_are_bounded_and_those_known_go_on(scene):
+    about = {"fuser": "pool", "busy": "1%"}
+    for name in ("front", *map(str, range(2 * MOST_NAMES)), "front"):
+        told = {"rate": "9.5" if name == "front" else "1"}
+        scene.take_states("", Header(0, ""), [replace(state("a"), hardware_id=name)])
+        scene.take_diagnostics(
+            [Status(0, f"n: camera d{name}", "", "", told), Status(0, name, "", "", about)]
+        )
+    members = " ".join(map(str, range(3 * MOST_MEMBERS)))
+    scene.take_states("", Header(0, ""), [state("joined", members=members)])
+    shown = scene.snapshot()
+    assert len(shown["cameras"]) == len(shown["nodes"]) == MOST_NAMES
+    rates = {camera["name"]: camera["rate"] for camera in shown["cameras"]}
+    assert rates["dfront"] == 9.5 and rates["front"] == 3 / 5
+    assert scene.object_of("", "0", "own") == "own"
+    assert scene.object_of("", str(3 * MOST_MEMBERS - 1), "own") == "joined"
 
 
 @pytest.mark.parametrize("width", [80, 100, 130, 200])

@@ -16,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.bundle.bundle import ONNX, graph_tensors
+from lla_fusion_ros.lab.importing.onnx_files import free_name
 from lla_fusion_ros.networks.classifier import Classifier
 from lla_fusion_ros.networks.heads import Head
 from lla_fusion_ros.types.errors import InputError
@@ -127,6 +128,8 @@ def in_eight_bits(graph: bytes, crops: np.ndarray, batch: int = 32) -> bytes:
     """The same graph with convolutions, ReLU and pooling in 8 bits (QDQ), scales measured on crops."""
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
+    name = onnx.load_model_from_string(graph).graph.input[0].name
+
     class Reader(CalibrationDataReader):
         def __init__(self) -> None:
             self._parts: Iterator[np.ndarray] = iter(
@@ -135,7 +138,7 @@ def in_eight_bits(graph: bytes, crops: np.ndarray, batch: int = 32) -> bytes:
 
         def get_next(self) -> Any:
             part = next(self._parts, None)
-            return None if part is None else {"crops": part}
+            return None if part is None else {name: part}
 
     with tempfile.TemporaryDirectory() as folder:
         plain, small = Path(folder, "plain.onnx"), Path(folder, "small.onnx")
@@ -178,14 +181,13 @@ def as_one_graph(bundle: Bundle) -> onnx.ModelProto:
         columns = whitening[number].transpose(2, 0, 1).reshape(size, classes * size)
         prints = build("Reshape", build("MatMul", seen, columns), np.array([-1, classes, size]))
         variances.append(build("MatMul", build("Mul", prints, prints), np.ones(size)))
-    for name, parts in (("logits", logits), ("variance", variances)):
+    names = [free_name(model.graph, name) for name in ("logits", "variance")]
+    for name, parts in zip(names, (logits, variances), strict=True):
         shaped = [build("Reshape", part, np.array([-1, 1, classes])) for part in parts]
         build.graph.node.append(helper.make_node("Concat", shaped, [name], axis=1))
     del model.graph.output[:]
     shape = ["n", bundle.networks, classes]
-    model.graph.output.extend(
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("logits", "variance")
-    )
+    model.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in names)
     for key, value in (("classes", "\n".join(bundle.class_names)), ("bundle", bundle.hash)):
         model.metadata_props.add(key=key, value=value)
     onnx.checker.check_model(model)
@@ -196,19 +198,23 @@ class _Builder:
     """Appends operators to a graph; arrays among the inputs become stored constants."""
 
     def __init__(self, graph: onnx.GraphProto) -> None:
-        self.graph, self._count = graph, 0
+        self.graph, self._prefix, self._count = graph, free_name(graph, "laplace"), 0
 
     def __call__(self, operator: str, *inputs: str | np.ndarray, **attributes: Any) -> str:
         names = [each if isinstance(each, str) else self._stored(each) for each in inputs]
-        self._count += 1
-        self.graph.node.append(helper.make_node(operator, names, [f"laplace_{self._count}"], **attributes))
-        return f"laplace_{self._count}"
+        output = self._name()
+        self.graph.node.append(helper.make_node(operator, names, [output], **attributes))
+        return output
 
     def _stored(self, array: np.ndarray) -> str:
-        self._count += 1
+        name = self._name()
         kind = np.int64 if array.dtype.kind == "i" else np.float32
-        self.graph.initializer.append(numpy_helper.from_array(array.astype(kind), f"laplace_{self._count}"))
-        return f"laplace_{self._count}"
+        self.graph.initializer.append(numpy_helper.from_array(array.astype(kind), name))
+        return name
+
+    def _name(self) -> str:
+        self._count += 1
+        return f"{self._prefix}_{self._count}"
 
 
 def _seen(build: _Builder, phi: str, head: Head) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from lla_fusion_ros.lab.importing.onnx_files import free_name
 from lla_fusion_ros.types.errors import InputError
 
 LAYOUTS = ("nchw", "nhwc", "flat")
@@ -72,7 +73,7 @@ def input_shape(model: onnx.ModelProto, wanted: Preprocessing, where: str) -> In
     dims = [dim.dim_value for dim in inputs[0].type.tensor_type.shape.dim]  # 0: open
     layout = wanted.layout or _layout(dims, where)
     if layout == "flat":
-        values = dims[1] if len(dims) == 2 else 0
+        values = max(dims[1], 0) if len(dims) == 2 else 0
         channels = 3 if values % 3 == 0 and math.isqrt(values // 3) ** 2 * 3 == values else 1
         height = width = math.isqrt(values // channels)
     else:
@@ -100,16 +101,17 @@ def taking_crops(model: onnx.ModelProto, wanted: Preprocessing, where: str) -> t
     """The graph with the preprocessing in front, input [n, S, S, 3] uint8 RGB, and the side S."""
     shape = input_shape(model, wanted, where)
     graph = model.graph
+    crops = free_name(graph, "crops")
     nodes: list[onnx.NodeProto] = []
 
     def then(operator: str, *constants: np.ndarray, **attributes: object) -> None:
         """One operator more, on what the last one gave."""
         names = []
         for array in constants:
-            names.append(f"crops_{len(nodes)}_constant")
+            names.append(f"{crops}_{len(nodes)}_constant")
             graph.initializer.append(numpy_helper.from_array(array, names[-1]))
-        before = nodes[-1].output[0] if nodes else "crops"
-        nodes.append(helper.make_node(operator, [before, *names], [f"crops_{len(nodes)}"], **attributes))
+        before = nodes[-1].output[0] if nodes else crops
+        nodes.append(helper.make_node(operator, [before, *names], [f"{crops}_{len(nodes)}"], **attributes))
 
     if shape.kind == TensorProto.UINT8:
         if (wanted.mean, wanted.std, wanted.scale) != ((0.0,), (1.0,), 1.0):
@@ -145,6 +147,6 @@ def taking_crops(model: onnx.ModelProto, wanted: Preprocessing, where: str) -> t
     kept = [each for each in graph.input if each.name != shape.name]
     del graph.input[:]
     dims = [shape.batch or "n", shape.size, shape.size, 3]
-    graph.input.extend([helper.make_tensor_value_info("crops", TensorProto.UINT8, dims), *kept])
+    graph.input.extend([helper.make_tensor_value_info(crops, TensorProto.UINT8, dims), *kept])
     graph.output.extend(outputs)
     return model.SerializeToString(), shape.size

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from lla_fusion_ros.lab.importing.onnx_files import CutGraph, parse_onnx
-from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.errors import InputError, reason
 
 CLOSE = 1e-3  # of the largest logit: how well head and trunk must give what the module gives
 _OPSET = 17
@@ -52,8 +52,9 @@ def _load_weights(module: nn.Module, path: Path) -> None:
         else:
             state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # of pickle, zipfile, safetensors
-        line = str(error).splitlines()[0][:200]
-        raise InputError(f"'{path}' holds no weights that can be read without running code: {line}") from None
+        raise InputError(
+            f"'{path}' holds no weights that can be read without running code: {reason(error)}"
+        ) from None
     while isinstance(state, Mapping) and not all(isinstance(value, torch.Tensor) for value in state.values()):
         inner = [value for value in state.values() if isinstance(value, Mapping)]
         if len(inner) != 1 and "state_dict" not in state:
@@ -63,7 +64,7 @@ def _load_weights(module: nn.Module, path: Path) -> None:
     try:
         module.load_state_dict(state)
     except RuntimeError as error:
-        raise InputError(f"'{path}' does not fit the module: {' '.join(str(error).split())[:300]}") from None
+        raise InputError(f"'{path}' does not fit the module: {reason(error)}") from None
 
 
 def cut_module(module: nn.Module, size: int, channels: int = 3, layer: str = "") -> CutGraph:
@@ -116,9 +117,8 @@ def _exported(module: nn.Module, probe: torch.Tensor) -> bytes:
                 dynamic_axes={"image": {0: "n"}, "features": {0: "n"}},
             )
         except Exception as error:
-            line = str(error).strip().splitlines()[0][:300]
             raise InputError(
-                f"torch cannot export the module to ONNX: {line}; import its ONNX file"
+                f"torch cannot export the module to ONNX: {reason(error)}; import its ONNX file"
             ) from None
     return file.getvalue()
 

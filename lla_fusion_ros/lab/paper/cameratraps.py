@@ -144,7 +144,7 @@ def _features(tracks: TrackSet, trunk: Path | None, cache: Path, progress: Progr
     key = hashlib.sha256(trunk.read_bytes() + tracks.digest.encode()).hexdigest()[:12]
     file = cache / f"karoo-{key}.npy"
     if not file.is_file():
-        run = Trunks([from_onnx(trunk, TRUNK_INPUT).graph], TRUNK_SIZE, "cpu")
+        run = Trunks([from_onnx(trunk, TRUNK_INPUT, keep_head=False).graph], TRUNK_SIZE, "cpu")
         images = cut(tracks, TRUNK_SIZE, 0.0).images
         found = []
         for start in range(0, len(images), 64):

@@ -136,7 +136,8 @@ def test_an_interrupted_import_goes_on_from_what_it_kept(network, crops, tmp_pat
     )
     with monkeypatch.context() as trial:  # the network is still tried once
         trial.setattr(
-            "lla_fusion_ros.lab.importing.sources.Trunks", lambda *_: lambda crops: [np.zeros((1, 12))]
+            "lla_fusion_ros.lab.importing.sources.Trunks",
+            lambda *_: lambda crops: [np.zeros((len(crops), 12))],
         )
         out = tmp_path / "b.safetensors"
         data = ["--dataset", "folders", "--root", str(crops), "--quick", "--mean", "0.5", "--std", "0.25"]
