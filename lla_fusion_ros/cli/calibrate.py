@@ -39,7 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "bundle", help="the model file, or the name of one that ships; with --truth a bag with detections"
     )
     scores = parser.add_argument_group("scores of a detector, without networks")
-    scores.add_argument("--truth", type=Path, metavar="FILE", help="what the tracks in the bag are")
+    scores.add_argument(
+        "--truth",
+        type=Path,
+        metavar="FILE",
+        help="what the boxes in the bag show: each the true one that it overlaps most, one to one, by an "
+        "intersection over union of at least .5; boxes need no ids",
+    )
     scores.add_argument(
         "--camera", action="append", default=[], metavar="NAME=TOPIC", help="its detections (all found)"
     )

@@ -21,7 +21,7 @@ from lla_fusion_ros.lab.calibration.assemble import Stage
 from lla_fusion_ros.lab.calibration.fusers import choose_default, fit_fuser, score_tracks
 from lla_fusion_ros.reliance.statements import calibrate
 from lla_fusion_ros.replay.sources import bag_views, make_perception, with_names
-from lla_fusion_ros.report.truth import OUTSIDE, Truth
+from lla_fusion_ros.report.truth import OUTSIDE, Judge, Truth
 from lla_fusion_ros.stream.frames import ViewFrame
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError
@@ -33,7 +33,7 @@ from lla_fusion_ros.warnings.fit_contradiction import fit_camera, fit_switch
 from lla_fusion_ros.warnings.model import NEVER, Detector, FeatureSpace, WarningModel
 from lla_fusion_ros.warnings.model import SCORES as SCORE_NAMES
 
-FEWEST_TRACKS = 20  # of known classes, to fit anything on
+FEWEST_OBJECTS = 20  # of known classes, to fit anything on
 CANDIDATES = ("pool", "log_odds", "ema", "mean_pmf")  # none that takes frames for independent
 FOLDS = 5
 
@@ -62,9 +62,7 @@ def calibrated_scores(
 def names_of_classes(plain: Bundle, truth: Truth) -> tuple[list[str], list[str]]:
     """What messages call the classes, and what they are: the same, or numbers of the truth's class names."""
     met = [name for name in plain.class_names if not is_free(name)]
-    true = list(truth.class_names) or sorted(
-        {span.class_name for spans in truth.tracks.values() for span in spans if span.class_name}
-    )
+    true = list(truth.class_names) or sorted(truth.named)
     if all(name.isdigit() and int(name) < len(true) for name in met) and not set(met) & set(true):
         return [str(number) for number in range(len(true))], true
     if not set(met) & set(true):
@@ -77,22 +75,35 @@ def names_of_classes(plain: Bundle, truth: Truth) -> tuple[list[str], list[str]]
 
 
 def read_tracks(bag: Bag, cameras: Any, bundle: Bundle, truth: Truth) -> TrackViews:
-    """The views of the objects that are one known class from beginning to end."""
+    """The tracks that are one known class wherever the truth speaks of them.
+
+    Their views at other stamps belong to them; at stamps of the truth those that match no object do not.
+    """
     perception = make_perception(bundle, cameras, StreamSettings(), FusionSettings())
     numbers = {name: number for number, name in enumerate(bundle.class_names)}
     rows: dict[str, list[tuple[np.ndarray, int]]] = defaultdict(list)
-    labels: dict[str, set[int | None]] = defaultdict(set)
+    labels: dict[str, set[int]] = defaultdict(set)
+    objects: dict[str, str] = {}  # the first that a track shows
+    judge = Judge(truth)
     frames: Iterable[list[ViewFrame]] = bag_views(bag, cameras, perception, bundle)
     for frame in (each for batch in frames for each in batch):
         camera = perception.cameras.index(frame.camera)
-        for row, (name, own) in enumerate(zip(frame.ids, frame.track_ids, strict=True)):
+        judged = judge(frame)
+        for row, (name, label) in enumerate(zip(frame.ids, judged.labels(numbers).tolist(), strict=True)):
+            if judged.nothing[row]:
+                continue
             rows[name].append((frame.views.logits[row], camera))
-            labels[name].add(truth.label_at(own, frame.header.stamp, numbers))
-    kept = [name for name in rows if len(labels[name]) == 1 and not labels[name] & {None, OUTSIDE}]
-    if len(kept) < FEWEST_TRACKS:
+            if (shown := judged.shown[row]) is not None:
+                labels[name].add(label)
+                objects.setdefault(name, shown.object if truth.frames else name)
+    kept = [name for name in rows if len(labels[name]) == 1 and OUTSIDE not in labels[name]]
+    if not kept:
+        raise InputError(judge.why_nothing())
+    source = np.unique([objects[name] for name in kept], return_inverse=True)[1]
+    if (known := source.max() + 1) < FEWEST_OBJECTS:
         raise InputError(
-            f"the truth knows {len(kept)} of the {len(rows)} tracks in the bag; {FEWEST_TRACKS} are needed "
-            "to calibrate on (where the detections have no ids of their own, the truth cannot name them)"
+            f"the truth knows {known} objects among the {len(rows)} tracks in the bag; {FEWEST_OBJECTS} are "
+            "needed to calibrate on"
         )
     steps = np.array([len(rows[name]) for name in kept])
     logits = np.zeros((len(kept), steps.max(), 1, bundle.classes), np.float32)
@@ -103,7 +114,7 @@ def read_tracks(bag: Bag, cameras: Any, bundle: Bundle, truth: Truth) -> TrackVi
     features = np.zeros((*logits.shape[:3], 2), np.float32)
     features[..., 1] = 1.0
     label = np.array([next(iter(labels[name])) for name in kept])
-    return replace(TrackViews.of_one_camera(logits, features, steps, label), camera=of_camera)
+    return replace(TrackViews.of_one_camera(logits, features, steps, label, source), camera=of_camera)
 
 
 def learned_confusion(tracks: TrackViews, classes: int) -> np.ndarray:
