@@ -125,15 +125,17 @@ class Judge:
         self.truth = truth
         self.boxes = self.matched = self.frames = self.judged = 0
         self._cameras: set[str] = set()
+        self._first: int | None = None
 
     def __call__(self, frame: ViewFrame) -> Judged:
-        judged = self.truth.judge(frame)
+        judged, stamp = self.truth.judge(frame), frame.header.stamp
         matched = sum(each is not None for each in judged.shown)
         self.matched += matched
         self.boxes += matched + int(judged.nothing.sum())
         self.frames += 1
-        self.judged += not self.truth.frames or (frame.camera, frame.header.stamp) in self.truth.frames
+        self.judged += not self.truth.frames or (frame.camera, stamp) in self.truth.frames
         self._cameras.add(frame.camera)
+        self._first = stamp if self._first is None else min(self._first, stamp)
         return judged
 
     @property
@@ -155,11 +157,12 @@ class Judge:
                 f'where detections have none of their own, a truth with boxes ("format": "{FORMAT}") helps'
             )
         if not self.judged:
+            cameras = ({camera for camera, _ in self.truth.frames}, self._cameras)
+            theirs, own = (", ".join(name[:60] for name in sorted(each)[:4]) for each in cameras)
             return (
                 f"the truth file has no boxes for any of the {self.frames} frames in the bag: it is about "
-                f"{', '.join(sorted({camera for camera, _ in self.truth.frames})[:4])} from stamp "
-                f"{min(stamp for _, stamp in self.truth.frames)} on (nanoseconds), the bag about "
-                f"{', '.join(sorted(self._cameras)[:4])}; --camera NAME=… names the cameras of a bag"
+                f"{theirs} from stamp {min(stamp for _, stamp in self.truth.frames)} (ns) on, the bag about "
+                f"{own} from {self._first} on"
             )
         if not self.matched:
             return (
@@ -227,7 +230,7 @@ def read_truth(path: Path) -> Truth:
         frames = {} if by_id else _frames(document)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         what = "track" if by_id else "frame"
-        raise InputError(f"truth file '{path}': {what} entries are malformed ({error!r})") from error
+        raise InputError(f"truth file '{path}': {what} entries are malformed ({error!r:.200})") from error
     names = document.get("class_names", [])
     if not isinstance(names, list):
         raise InputError(f"truth file '{path}': \"class_names\" is {str(names)[:60]!r}, not a list of names")
