@@ -123,7 +123,7 @@ def _scores(args: argparse.Namespace, out: Path) -> int:
 
     truth = read_truth(args.truth)
     with WorkProgress() as progress:
-        bundle = calibrated_scores(Path(args.bundle), truth, progress.part, args.camera, args.seed)
+        bundle, notes = calibrated_scores(Path(args.bundle), truth, progress.part, args.camera, args.seed)
     command = shlex.join(["lla-fusion", *sys.argv[1:]])
     bundle = replace(bundle, meta=replace(bundle.meta, training={"commands": [command]}))
     digest = save_bundle(bundle, out)
@@ -132,4 +132,6 @@ def _scores(args: argparse.Namespace, out: Path) -> int:
         tracks = bundle.meta.dataset["tracks"]
         print(f"{out}: {bundle.classes} classes, default fuser {bundle.meta.default_fuser}, {digest[:12]}")
         print(f"calibrated on {tracks} tracks; unknown objects are not told: that needs networks")
+        for note in notes:
+            print(f"note: {note}")
     return 0

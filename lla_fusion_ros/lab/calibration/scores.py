@@ -40,8 +40,11 @@ FOLDS = 5
 
 def calibrated_scores(
     path: Path, truth: Truth, stage: Stage, cameras: Sequence[str] = (), seed: int = 0
-) -> Bundle:
-    """What is mistaken for what, the numbers of the fusers, and the thresholds of contradictions."""
+) -> tuple[Bundle, tuple[str, ...]]:
+    """What is mistaken for what, the numbers of the fusers, and the thresholds of contradictions.
+
+    Also notes on how much of the recording the truth speaks of.
+    """
     with Bag(path) as bag:
         named = list(cameras)
         wiring = name_cameras(bag.summary, named, False) if named else find_cameras(bag.summary, False)
@@ -52,11 +55,12 @@ def calibrated_scores(
         said, class_names = names_of_classes(plain, truth)
         meta = score_meta(tuple(class_names), {"name": SCORES, "said": list(said)})
         bundle = make_bundle(meta, score_tensors(meta), no_posterior(len(class_names)))
-        tracks = read_tracks(bag, wiring.cameras, bundle, truth)
+        tracks, _ = read_tracks(bag, wiring.cameras, bundle, truth)
         confusion = learned_confusion(tracks, len(class_names))
         bundle = make_bundle(meta, score_tensors(meta, confusion), no_posterior(len(class_names)))
-        tracks = read_tracks(bag, wiring.cameras, bundle, truth)
-    return _fitted(bundle, tracks, confusion, {"name": truth.data_set or path.name}, stage, seed)
+        tracks, judge = read_tracks(bag, wiring.cameras, bundle, truth)
+    data = {"name": truth.data_set or path.name}
+    return _fitted(bundle, tracks, confusion, data, stage, seed), judge.notes
 
 
 def names_of_classes(plain: Bundle, truth: Truth) -> tuple[list[str], list[str]]:
@@ -74,7 +78,7 @@ def names_of_classes(plain: Bundle, truth: Truth) -> tuple[list[str], list[str]]
     return names, names
 
 
-def read_tracks(bag: Bag, cameras: Any, bundle: Bundle, truth: Truth) -> TrackViews:
+def read_tracks(bag: Bag, cameras: Any, bundle: Bundle, truth: Truth) -> tuple[TrackViews, Judge]:
     """The tracks that are one known class wherever the truth speaks of them.
 
     Their views at other stamps belong to them; at stamps of the truth those that match no object do not.
@@ -114,7 +118,8 @@ def read_tracks(bag: Bag, cameras: Any, bundle: Bundle, truth: Truth) -> TrackVi
     features = np.zeros((*logits.shape[:3], 2), np.float32)
     features[..., 1] = 1.0
     label = np.array([next(iter(labels[name])) for name in kept])
-    return replace(TrackViews.of_one_camera(logits, features, steps, label, source), camera=of_camera)
+    views = TrackViews.of_one_camera(logits, features, steps, label, source)
+    return replace(views, camera=of_camera), judge
 
 
 def learned_confusion(tracks: TrackViews, classes: int) -> np.ndarray:
