@@ -33,7 +33,7 @@ from lla_fusion_ros.warnings.fit_contradiction import fit_camera, fit_switch
 from lla_fusion_ros.warnings.model import NEVER, Detector, FeatureSpace, WarningModel
 from lla_fusion_ros.warnings.model import SCORES as SCORE_NAMES
 
-FEWEST_OBJECTS = 20  # of known classes, to fit anything on
+FEWEST_TRACKS, FEWEST_OBJECTS = 20, 10  # of known classes, to fit anything on
 CANDIDATES = ("pool", "log_odds", "ema", "mean_pmf")  # none that takes frames for independent
 FOLDS = 5
 
@@ -104,10 +104,11 @@ def read_tracks(bag: Bag, cameras: Any, bundle: Bundle, truth: Truth) -> tuple[T
     if not kept:
         raise InputError(judge.why_nothing())
     source = np.unique([objects[name] for name in kept], return_inverse=True)[1]
-    if (known := source.max() + 1) < FEWEST_OBJECTS:
+    known = source.max() + 1
+    if len(kept) < FEWEST_TRACKS or known < FEWEST_OBJECTS:
         raise InputError(
-            f"the truth knows {known} objects among the {len(rows)} tracks in the bag; {FEWEST_OBJECTS} are "
-            "needed to calibrate on"
+            f"the truth knows {len(kept)} of the {len(rows)} tracks in the bag, of {known} objects; "
+            f"{FEWEST_TRACKS} of {FEWEST_OBJECTS} objects are needed to calibrate on"
         )
     steps = np.array([len(rows[name]) for name in kept])
     logits = np.zeros((len(kept), steps.max(), 1, bundle.classes), np.float32)
