@@ -101,10 +101,9 @@ def read_tracks(bag: Bag, cameras: Any, bundle: Bundle, truth: Truth) -> tuple[T
                 labels[name].add(label)
                 objects.setdefault(name, shown.object if truth.frames else name)
     kept = [name for name in rows if len(labels[name]) == 1 and OUTSIDE not in labels[name]]
-    if not kept:
+    if not any(label >= 0 for own in labels.values() for label in own):
         raise InputError(judge.why_nothing())
-    source = np.unique([objects[name] for name in kept], return_inverse=True)[1]
-    known = source.max() + 1
+    known = len({objects[name] for name in kept})
     if len(kept) < FEWEST_TRACKS or known < FEWEST_OBJECTS:
         raise InputError(
             f"the truth knows {len(kept)} of the {len(rows)} tracks in the bag, of {known} objects; "
@@ -119,6 +118,7 @@ def read_tracks(bag: Bag, cameras: Any, bundle: Bundle, truth: Truth) -> tuple[T
     features = np.zeros((*logits.shape[:3], 2), np.float32)
     features[..., 1] = 1.0
     label = np.array([next(iter(labels[name])) for name in kept])
+    source = np.unique([objects[name] for name in kept], return_inverse=True)[1]
     views = TrackViews.of_one_camera(logits, features, steps, label, source)
     return replace(views, camera=of_camera), judge
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -141,6 +142,13 @@ def test_a_calibration_takes_the_tracks_that_are_one_class_and_leaves_out_boxes_
     [
         (lambda text: text.replace('"box": [', '"box": [1e3, 1e3, 30, 30], "old": ['), "none of the"),
         (lambda text: text.replace('"camera": "front"', '"camera": "back"'), "it is about back from stamp"),
+        (
+            lambda text: "\n".join(
+                re.sub('"class": "[a-z]+"', f'"class": "{NAMES[number // 2 % 2]}"', line)
+                for number, line in enumerate(text.splitlines())
+            ),
+            "the truth knows 0 of the",
+        ),
         (lambda text: "\n".join([*text.splitlines()[:50]])[:-1] + "]}", "needed to calibrate on"),
     ],
 )
