@@ -39,7 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "bundle", help="the model file, or the name of one that ships; with --truth a bag with detections"
     )
     scores = parser.add_argument_group("scores of a detector, without networks")
-    scores.add_argument("--truth", type=Path, metavar="FILE", help="what the tracks in the bag are")
+    scores.add_argument(
+        "--truth",
+        type=Path,
+        metavar="FILE",
+        help="what the boxes in the bag show: each the true one that it overlaps most, one to one, by an "
+        "intersection over union of at least .5; boxes need no ids",
+    )
     scores.add_argument(
         "--camera", action="append", default=[], metavar="NAME=TOPIC", help="its detections (all found)"
     )
@@ -116,7 +122,7 @@ def _scores(args: argparse.Namespace, out: Path) -> int:
 
     truth = read_truth(args.truth)
     with WorkProgress() as progress:
-        bundle = calibrated_scores(Path(args.bundle), truth, progress.part, args.camera, args.seed)
+        bundle, notes = calibrated_scores(Path(args.bundle), truth, progress.part, args.camera, args.seed)
     command = shlex.join(["lla-fusion", *sys.argv[1:]])
     bundle = replace(bundle, meta=replace(bundle.meta, training={"commands": [command]}))
     digest = save_bundle(bundle, out)
@@ -125,4 +131,6 @@ def _scores(args: argparse.Namespace, out: Path) -> int:
         tracks = bundle.meta.dataset["tracks"]
         print(f"{out}: {bundle.classes} classes, default fuser {bundle.meta.default_fuser}, {digest[:12]}")
         print(f"calibrated on {tracks} tracks; unknown objects are not told: that needs networks")
+        for note in notes:
+            print(f"note: {note}")
     return 0

@@ -199,7 +199,7 @@ def _print(made: MadeBag, data_set: str, without_ids: bool) -> None:
     print(f"  {made.bag}\n  {made.truth}")
     bundle = model_of(data_set) or "YOUR_MODEL.safetensors"
     words = ["lla-fusion", "replay", str(made.bag), "--bundle", bundle]
-    words += [] if without_ids else ["--truth", str(made.truth)]  # which goes by ids
+    words += ["--truth", str(made.truth)]
     if len(made.cameras) > 1 and not without_ids:  # the ids of the bag mean the same object in every camera
         words += ["--set", "identity=global"]
     print(f"next: {shlex.join(words)}")

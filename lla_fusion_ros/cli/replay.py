@@ -80,7 +80,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="fuse the bag's images or its recorded views (default: images if it has them)",
     )
     parser.add_argument("--start", type=float, default=0.0, metavar="S", help="skip the first S seconds")
-    parser.add_argument("--truth", type=Path, metavar="FILE", help="truth file of `make-bag`: print scores")
+    parser.add_argument(
+        "--truth",
+        type=Path,
+        metavar="FILE",
+        help="truth file, as of `make-bag`: print scores. A box shows the true one that it overlaps most, "
+        "one to one, by an intersection over union of at least .5; stamps without a truth are not judged",
+    )
     parser.add_argument(
         "--unknown-classes",
         action="store_true",

@@ -21,20 +21,12 @@ from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import FusionSettings
 
 Key = tuple[str, int]  # frame_id and stamp: what names a frame
-TrueIds = dict[tuple[str, int], dict[tuple[float, ...], str]]  # camera and stamp -> box -> id
 
 
 class RecordedRun:
-    """Views of a recorded live run in the order of its `/fused_classes`, with the pixels it was fed.
+    """Views of a recorded live run in the order of its `/fused_classes`, with the pixels it was fed."""
 
-    Args:
-        true_ids: what the boxes really are, by camera and stamp, where the bag does not tell the nodes.
-    """
-
-    def __init__(
-        self, recording: Bag, fed: Bag, bundle: Bundle, settings: FusionSettings, true_ids: TrueIds
-    ) -> None:
-        self._true_ids = true_ids
+    def __init__(self, recording: Bag, fed: Bag, bundle: Bundle, settings: FusionSettings) -> None:
         self._fed = fed
         self.live: dict[Key, Detections] = {}
         self._order: list[Key] = []
@@ -59,14 +51,7 @@ class RecordedRun:
         for key in self._order:
             if frame := views.get(key):
                 pixels = pictures.take(frame.camera, frame.header.stamp)
-                yield [replace(frame, pixels=pixels, track_ids=self._named(frame))]
-
-    def _named(self, frame: ViewFrame) -> tuple[str, ...]:
-        """The ids that the truth is told by: those of the boxes, which come back as they were sent."""
-        known = self._true_ids.get((frame.camera, frame.header.stamp))
-        if known is None:
-            return frame.track_ids
-        return tuple(known.get(tuple(box), "") for box in frame.bbox[:, [0, 1, 3, 4]].tolist())
+                yield [replace(frame, pixels=pixels)]
 
 
 class _Pictures:

@@ -20,7 +20,7 @@ from lla_fusion_ros.bags.writer import check_removable
 from lla_fusion_ros.bundle import load_bundle
 from lla_fusion_ros.demo.live import LiveState
 from lla_fusion_ros.demo.processes import DemoError, Processes
-from lla_fusion_ros.demo.recorded import AgreementSink, RecordedRun, TrueIds
+from lla_fusion_ros.demo.recorded import AgreementSink, RecordedRun
 from lla_fusion_ros.lab.makebag.write import MadeBag, SceneFrame, drive_frames, make_bag
 from lla_fusion_ros.replay.output_folder import Outcome, OutputFolder, Wanted
 from lla_fusion_ros.replay.replay import ReplayOptions, fuse_frames
@@ -74,7 +74,6 @@ class Demo:
     ) -> None:
         self._domain = domain
         self._without_ids = without_ids
-        self._true_ids: TrueIds = {}
         self._folder, self._model, self._drive, self._rate = folder, model, drive, rate
         self._tell, self._watch = tell, watch
         self._state = LiveState()
@@ -122,9 +121,6 @@ class Demo:
             with closing(render(self._drive)) as rendered:
                 for frame in drive_frames(rendered):
                     processes.check("perception", "recorder")  # nobody should wait for a demo that cannot be
-                    if self._without_ids:
-                        named = zip(map(tuple, frame.boxes.tolist()), frame.ids, strict=True)
-                        self._true_ids[frame.camera, frame.stamp] = dict(named)
                     self._state.rendered += 1
                     self._watch(self._state)
                     yield frame
@@ -185,7 +181,7 @@ class Demo:
         )
         video_path = self._folder / VIDEO
         with Bag(self._folder / FUSED) as recording, Bag(made.bag) as fed:
-            source = RecordedRun(recording, fed, bundle, options.fusion, self._true_ids)
+            source = RecordedRun(recording, fed, bundle, options.fusion)
             agreement = AgreementSink(source.live)
             rate = self._drive.settings.rate
             with (

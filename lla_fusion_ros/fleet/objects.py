@@ -13,7 +13,7 @@ import numpy as np
 from lla_fusion_ros.images.crops import cut_crops
 from lla_fusion_ros.replay.sinks import writing
 from lla_fusion_ros.report.tracks import reasons_of
-from lla_fusion_ros.report.truth import OUTSIDE, Truth
+from lla_fusion_ros.report.truth import OUTSIDE, UNSAID, Truth
 from lla_fusion_ros.stream.frame_messages import view_pmf
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.types.metrics import ECE_BINS, LOWEST_PROBABILITY
@@ -87,6 +87,7 @@ class ObjectTable:
         singles = view_pmf(frame)[result.kept].argmax(axis=1).tolist()
         tops = result.pmf.argmax(axis=1).tolist()
         seen = verdicts.views.sum(axis=1)
+        labels = None if self._truth is None else self._truth.judge(frame).labels(self._numbers)[result.kept]
         for row, (name, reasons) in enumerate(zip(result.ids, reasons_of(fused), strict=True)):
             own = self._objects.setdefault(name, _Object(stamp))
             own.last = stamp
@@ -104,15 +105,12 @@ class ObjectTable:
             own.warned_views += bool(reasons)
             for reason in reasons:
                 own.reasons[reason] = own.reasons.get(reason, 0) + 1
-            if self._truth is not None:
-                track = frame.track_ids[result.kept[row]]
-                self._score(own, self._truth.label_at(track, stamp, self._numbers))
+            if labels is not None and labels[row] != UNSAID:
+                self._score(own, int(labels[row]))
         if frame.pixels is not None:
             self._picture(frame, result.kept, result.ids)
 
-    def _score(self, own: _Object, label: int | None) -> None:
-        if label is None:
-            return
+    def _score(self, own: _Object, label: int) -> None:
         if not own.labels or own.labels[-1] != label:
             own.labels.append(label)
         if label == OUTSIDE:

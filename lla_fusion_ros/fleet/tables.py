@@ -9,14 +9,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lla_fusion_ros.replay.sinks import writing
 from lla_fusion_ros.report.tracks import reasons_of
-from lla_fusion_ros.report.truth import Truth
+from lla_fusion_ros.report.truth import UNSAID, Truth
 from lla_fusion_ros.stream.frame_messages import view_pmf
-from lla_fusion_ros.stream.frames import FusedFrame
+from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.types.errors import BagError
 from lla_fusion_ros.types.printable import escaped
 from lla_fusion_ros.warnings.result import P_VALUE_NAMES
@@ -109,20 +110,21 @@ class FrameTable:
             ("x", "y", "width", "height"), frame.bbox[kept][:, [0, 1, 3, 4]].T, strict=True
         ):
             add[name](values.tolist())
-        for row, track in enumerate(tracks):
-            label = self.label(track, frame.header.stamp)
+        for row, label in enumerate(self._labels(frame)[kept].tolist()):
             told: tuple[Any, ...] = None, None, None
-            if label is not None and label >= 0:
+            if label >= 0:
                 told = self._names[label], float(result.pmf[row, label]), float(singles[row, label])
             for name, number in zip(("truth", "truth_p", "view_truth_p"), told, strict=True):
                 self._columns[name].append(number)
-            self._columns["outside"].append(None if label is None else label < 0)
+            self._columns["outside"].append(None if label == UNSAID else label < 0)
         if len(self._columns["bag"]) >= _ROWS:
             with writing(self._path):
                 self._flush()
 
-    def label(self, track: str, stamp: int) -> int | None:
-        return None if self._truth is None else self._truth.label_at(track, stamp, self._numbers)
+    def _labels(self, frame: ViewFrame) -> np.ndarray:
+        if self._truth is None:
+            return np.full(len(frame), UNSAID)
+        return self._truth.judge(frame).labels(self._numbers)
 
     def _flush(self) -> None:
         self._file.write_table(pa.table(self._columns, FRAME_COLUMNS))

@@ -26,7 +26,7 @@ from lla_fusion_ros.report.page import ReportInput, write_report
 from lla_fusion_ros.report.scoring import ReplayScores, ScoreSink
 from lla_fusion_ros.report.track_table import TrackTable
 from lla_fusion_ros.report.tracks import TimelineSink
-from lla_fusion_ros.report.truth import read_truth
+from lla_fusion_ros.report.truth import FORMAT, read_truth
 from lla_fusion_ros.stream.statement_messages import Statements
 from lla_fusion_ros.types.errors import BagError, InputError, LlaFusionError
 
@@ -225,7 +225,8 @@ class OutputFolder:
             every += (f"there is no video: {'crops are no images' if result.used == 'images' else why}",)
         try:
             scores = self._scorer.scores() if self._scorer is not None and result.views else None
-            if scores is not None:
+            if scores is not None and self._scorer is not None:
+                every += self._scorer.judge.notes
                 self._files.append(self._folder / SCORES)
                 with writing(self._files[-1]):
                     self._files[-1].write_text(json.dumps(scores.as_dict(), indent=1) + "\n")
@@ -317,9 +318,12 @@ def replay_to_folder(
             every = [*outputs.sinks, *sinks]
             result = replay(bag, wiring, bundle, options, every, heard, networks, outputs.carry)
             tracked = [name for name, chosen in result.chosen.items() if chosen.ids == "built-in tracker"]
-            if tracked and wanted.truth is not None:
+            if tracked and outputs.truth is not None and outputs.truth.tracks:
                 names = ", ".join(tracked)
-                raise BagError(f"the built-in tracker gives the ids of {names}: the truth is about other ids")
+                raise BagError(
+                    f"the built-in tracker gives the ids of {names}: the truth is about other ids; give one "
+                    f'with boxes ("format": "{FORMAT}")'
+                )
             if not result.views and not result.interrupted:
                 raise BagError(_why_nothing(bag, options, result))
         own = [f"camera {camera}: {result.chosen[camera]}" for camera in tracked]

@@ -17,7 +17,6 @@ LARGEST = 9_000_000  # bytes of all cards
 DETAIL = ((480, 10), (240, 8), (120, 5), (60, 3), (30, 2), (15, 1))  # points of a card, pictures of a camera
 UNSURE = 0.6  # probability of the class shown last
 MANY_CHANGES = 3
-NOT_TOLD = "\0"  # the truth says nothing of an object
 NAMED = 4  # classes of a set in the headline
 
 
@@ -66,16 +65,14 @@ class Cards:
     def _needs_a_look(self, track: Timeline) -> bool:
         """Warned of, wrong, unsure in the end, or of a class that changed again and again."""
         last = max(track.points, key=lambda point: point.stamp)
-        true = self._true_class(track, last)
-        wrong = true in self._names and true != self._names[last.top]
+        wrong = False
+        if track.told is not None:
+            seen, shown = track.told
+            wrong = shown.class_name in self._names and shown.class_name != self._names[seen.top]
         return bool(track.reasons) or wrong or last.p < UNSURE or track.flips - track.changes > MANY_CHANGES
 
     def _true_classes(self, track: Timeline) -> list[int]:
-        truth = self._report.timelines.truth
-        if truth is None:
-            return []
-        spans = {truth.class_at(track.track_id, point.stamp) for point in track.points}
-        named = {span.class_name for span in spans if span is not None}
+        named = {point.truth.class_name for point in track.points if point.truth is not None}
         return sorted(index for index, name in enumerate(self._names) if name in named)
 
     def _card(self, at: int, most_points: int, most_pictures: int) -> str:
@@ -91,10 +88,11 @@ class Cards:
         if track.changes:
             badges += f"<span class='badge right'>class change {track.changes}×</span>"
         words = [track.id, names[last.top], *track.members]
-        if self._report.timelines.truth is not None:
-            true = self._true_class(track, last)
-            badges += _truth_badge(true, names, last)
-            words += [true if true in names else "unknown object"] if true != NOT_TOLD else []
+        if track.told is not None:
+            seen, shown = track.told
+            known = shown.class_name if shown.class_name in names else None
+            badges += _truth_badge(known, names[seen.top])
+            words.append(known or "unknown object")
         look = self._needs_a_look(track)
         kinds = [*track.reasons, *(["look"] if look else [])]
         kept = thinned_points(points, most_points)
@@ -120,16 +118,10 @@ class Cards:
             f"<summary><h3>{escape(track.id)}</h3>{badges}"
             f"<span class='now'>{escape(names[last.top])} <b>{escape(percent(last.p))}</b></span>"
             "</summary>"
-            f"<div class='scroll'>{chart.svg(self._report.timelines.truth, f'{track.id}: {about}')}</div>"
+            f"<div class='scroll'>{chart.svg(f'{track.id}: {about}')}</div>"
             f"<div class='legend'>{legend}</div><div class='read' aria-live='polite'>{escape(about)}</div>"
             f"{self._members(track, first)}<script type='application/json'>{readings}</script></details>"
         )
-
-    def _true_class(self, track: Timeline, point: Point) -> str:
-        """Empty for what has no class."""
-        truth = self._report.timelines.truth
-        span = truth.class_at(track.track_id, point.stamp) if truth is not None else None
-        return NOT_TOLD if span is None else span.class_name or ""
 
     def _about(self, track: Timeline, points: Sequence[Point], first: int) -> str:
         """The chart in words."""
@@ -183,10 +175,8 @@ class Cards:
         return rows
 
 
-def _truth_badge(true: str, names: Sequence[str], last: Point) -> str:
-    if true == NOT_TOLD:
-        return ""
-    if true not in names:
+def _truth_badge(true: str | None, said: str) -> str:
+    if true is None:
         return "<span class='badge'>truth: unknown object</span>"
-    css = "right" if true == names[last.top] else "wrong"
+    css = "right" if true == said else "wrong"
     return f"<span class='badge {css}'>truth: {escape(true)}</span>"

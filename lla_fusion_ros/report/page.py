@@ -107,10 +107,11 @@ def _sets_that_hold(report: ReportInput, tracks: Sequence[Timeline]) -> list[tup
     statements = report.timelines.statements
     held = []
     for track in tracks:
-        last = max(track.points, key=lambda point: point.stamp)
-        span = report.timelines.truth and report.timelines.truth.class_at(track.track_id, last.stamp)
-        if span and span.class_name in report.class_names and last.choices < len(report.class_names):
-            truth = list(report.class_names).index(str(span.class_name))
+        if track.told is None:
+            continue
+        last, shown = track.told
+        if shown.class_name in report.class_names and last.choices < len(report.class_names):
+            truth = list(report.class_names).index(str(shown.class_name))
             held.append(truth in last.pmf.argsort()[::-1][: last.choices])
     if not held or statements is None:
         return []

@@ -13,7 +13,7 @@ import numpy as np
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.engine.engine import FusionEngine
 from lla_fusion_ros.report.tracks import reasons_of
-from lla_fusion_ros.report.truth import OUTSIDE, Truth
+from lla_fusion_ros.report.truth import OUTSIDE, Judge, Truth
 from lla_fusion_ros.stream.frame_messages import view_pmf
 from lla_fusion_ros.stream.frames import FusedFrame
 from lla_fusion_ros.stream.perception import FuseStage
@@ -130,7 +130,7 @@ class _Column:
 
 def _check_classes(truth: Truth, bundle: Bundle, unknown_classes: bool) -> None:
     """Scores of a model on classes it was not made for look plausible and mean nothing."""
-    named = {span.class_name for spans in truth.tracks.values() for span in spans if span.class_name}
+    named = truth.named
     known = named & set(bundle.class_names)
     if known and (unknown_classes or 2 * len(known) >= len(named)):
         return
@@ -160,7 +160,7 @@ class ScoreSink:
         compare: Sequence[str] = (),
         unknown_classes: bool = False,
     ) -> None:
-        self._truth = truth
+        self.judge = Judge(truth)
         self._numbers = {name: index for index, name in enumerate(bundle.class_names)}
         _check_classes(truth, bundle, unknown_classes)
         self.used = settings.fuser or bundle.meta.default_fuser
@@ -178,12 +178,13 @@ class ScoreSink:
         self._changing = np.flatnonzero(bundle.changing(settings.changing_classes))
 
     def take(self, time: int, fused: FusedFrame) -> None:
-        self._add(SINGLE_FRAME, fused, view_pmf(fused.frame)[fused.result.kept])
-        labels = self._add(self.used, fused, fused.result.pmf)
-        self._watch(fused, labels)
+        labels = self.judge(fused.frame).labels(self._numbers)
+        self._add(SINGLE_FRAME, fused, view_pmf(fused.frame)[fused.result.kept], labels)
+        self._add(self.used, fused, fused.result.pmf, labels)
+        self._watch(fused, labels[fused.result.kept])
         for name, stage in self._others.items():
             for other in stage([fused.frame]):
-                self._add(name, other, other.result.pmf)
+                self._add(name, other, other.result.pmf, labels)
 
     def scores(self) -> ReplayScores:
         rows, diagrams = [], {}
@@ -191,7 +192,7 @@ class ScoreSink:
         for name, column in self._columns.items():
             pairs = column.pairs()
             if not len(pairs):
-                raise InputError("no view in the bag belongs to a track of a known class in the truth file")
+                raise InputError(self.judge.why_nothing())
             label = np.zeros(len(pairs), int)
             diagrams[name] = reliability(pairs, label)
             rows.append(
@@ -207,17 +208,15 @@ class ScoreSink:
             )
         return ReplayScores(tuple(rows), self._warning_scores(outside), diagrams)
 
-    def _add(self, name: str, fused: FusedFrame, pmf: np.ndarray) -> np.ndarray:
-        stamp = fused.frame.header.stamp
-        tracks = [fused.frame.track_ids[row] for row in fused.result.kept]
-        labels = [self._truth.label_at(track, stamp, self._numbers) for track in tracks]
-        said = np.array([row for row, label in enumerate(labels) if label is not None], int)
-        known = np.array([labels[row] for row in said], int)
+    def _add(self, name: str, fused: FusedFrame, pmf: np.ndarray, labels: np.ndarray) -> None:
+        """`labels` of all views of the frame; the fused ones are `pmf`.  [views], [fused, classes]"""
+        labels = labels[fused.result.kept]
+        said = np.flatnonzero(labels >= OUTSIDE)
+        known = labels[said]
         self._columns[name].add([fused.result.ids[row] for row in said], pmf[said], known)
         if name == self.used:
             self._outside.extend((known == OUTSIDE).tolist())
             self._ood.extend(fused.result.verdicts.ood_score[said].tolist())
-        return np.array([-2 if label is None else label for label in labels], int)
 
     def _watch(self, fused: FusedFrame, labels: np.ndarray) -> None:
         for track, label, reasons in zip(fused.result.ids, labels.tolist(), reasons_of(fused), strict=True):

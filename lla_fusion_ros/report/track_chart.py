@@ -11,7 +11,6 @@ import numpy as np
 from lla_fusion_ros.report import svg
 from lla_fusion_ros.report.html import escape
 from lla_fusion_ros.report.tracks import Point, Thumbnail, Timeline
-from lla_fusion_ros.report.truth import Truth
 
 WIDTH, RIGHT = 760.0, 16.0
 LEAST_LEFT = 62.0
@@ -65,7 +64,7 @@ class TrackChart:
     shown: Sequence[int]
     colours: Mapping[int, int]
 
-    def svg(self, truth: Truth | None, about: str) -> str:
+    def svg(self, about: str) -> str:
         """The whole chart; `about` tells the same in words."""
         points, first = self.points, self.first
         seconds = np.array([(point.stamp - first) / 1e9 for point in points])
@@ -89,8 +88,8 @@ class TrackChart:
         y += 6
         top = y
         parts.append(self._areas(xs, axis, y))
-        if truth is not None:
-            parts.append(self._truth_bar(truth, seconds, axis, y + AREA + 3))
+        if any(point.truth is not None for point in self.points):
+            parts.append(self._truth_bar(seconds, axis, y + AREA + 3))
         y += AREA + GAP
         parts.append(self._doubt(xs, axis, y))
         y += DOUBT
@@ -186,16 +185,15 @@ class TrackChart:
             f'<text {place} class="name" fill="{ink}" text-anchor="middle" aria-hidden="true">{name}</text>'
         )
 
-    def _truth_bar(self, truth: Truth, seconds: np.ndarray, axis: Axis, y: float) -> str:
+    def _truth_bar(self, seconds: np.ndarray, axis: Axis, y: float) -> str:
         """A thin bar in the colour of what the object really is; hatched for what no network knows."""
         spans: list[tuple[float, float, str]] = []
         for index, point in enumerate(self.points):
-            span = truth.class_at(self.timeline.track_id, point.stamp)
-            if span is None:
+            if point.truth is None:
                 continue
-            known = span.class_name in self.names
-            number = list(self.names).index(str(span.class_name)) if known else -1
-            colour = svg.COLOURS[self.colours[number]] if known else "url(#outside)"
+            name = point.truth.class_name or ""
+            number = list(self.names).index(name) if name in self.names else -1
+            colour = svg.COLOURS[self.colours[number]] if number >= 0 else "url(#outside)"
             stop = float(seconds[index + 1]) if index + 1 < len(seconds) else axis.stop
             if spans and spans[-1][2] == colour:
                 spans[-1] = spans[-1][0], stop, colour

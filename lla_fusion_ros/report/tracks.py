@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 
 from lla_fusion_ros.images.crops import Pixels, cut_crops
-from lla_fusion_ros.report.truth import Truth
+from lla_fusion_ros.report.truth import Shown, Truth
 from lla_fusion_ros.stream.frame_messages import view_pmf
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.statement_messages import Statements
@@ -37,6 +37,7 @@ class Point:
     reasons: tuple[str, ...]
     bound: float  # of the error; 1 where nothing is promised
     choices: int  # classes in the set, the surest ones; all where nothing is promised
+    truth: Shown | None = None  # what it really shows, where that is known
 
     @property
     def top(self) -> int:
@@ -69,7 +70,6 @@ class Timeline:
     """All that is kept of one track; every number of the report about it comes from here.
 
     Attributes:
-        id: what the report calls it; track_id: what the tracker calls it.
         views, flips, single_flips: over all views, also those not kept as points.
         seen: views by camera; points and thumbnails are thinned out of each camera's views alike.
         reasons: every warning the track ever had.
@@ -80,7 +80,6 @@ class Timeline:
     """
 
     id: str
-    track_id: str
     points: list[Point] = field(default_factory=list)
     thumbnails: list[Thumbnail] = field(default_factory=list)
     views: int = 0
@@ -120,6 +119,12 @@ class Timeline:
         return point.against and kept < MOST_THUMBNAILS // 3
 
     @property
+    def told(self) -> tuple[Point, Shown] | None:
+        """The last view whose truth is known, and that."""
+        told = [(point, point.truth) for point in self.points if point.truth is not None]
+        return max(told, key=lambda each: each[0].stamp, default=None)
+
+    @property
     def interest(self) -> tuple[bool, int, int]:
         """What is worth keeping: warned tracks, then those that flicker, then long ones."""
         return bool(self.reasons), self.single_flips, self.views
@@ -155,9 +160,10 @@ class TimelineSink:
         bounds, choices = np.ones(rows), np.full(rows, classes)
         if self.statements is not None:
             bounds, choices = self.statements.bounds(fused), self.statements.sets(fused).sum(axis=1)
+        shown = (None,) * len(frame) if self.truth is None else self.truth.judge(frame).shown
         wanted: list[tuple[Timeline, Point, int]] = []
         for row, track in enumerate(result.ids):
-            timeline = self._timeline(track, frame.track_ids[result.kept[row]])
+            timeline = self._timeline(track)
             for member in result.members[row]:
                 timeline.members.setdefault(member, stamp)
                 if member != track and member in self.tracks:
@@ -177,6 +183,7 @@ class TimelineSink:
                 reasons,
                 float(bounds[row]),
                 int(choices[row]),
+                shown[result.kept[row]],
             )
             member = frame.ids[result.kept[row]]
             timeline.member_views[member] = timeline.member_views.get(member, 0) + 1
@@ -187,13 +194,13 @@ class TimelineSink:
         if wanted and frame.pixels is not None:
             self._picture(frame, frame.pixels, wanted)
 
-    def _timeline(self, name: str, track: str) -> Timeline:
+    def _timeline(self, name: str) -> Timeline:
         if name not in self.tracks:
             if len(self.tracks) >= MOST_TRACKS:
                 dullest = min(self.tracks.values(), key=lambda track: track.interest)
                 del self.tracks[dullest.id]
                 self.forgotten += 1
-            self.tracks[name] = Timeline(name, track)
+            self.tracks[name] = Timeline(name)
         return self.tracks[name]
 
     def _picture(self, frame: ViewFrame, pixels: Pixels, wanted: list[tuple[Timeline, Point, int]]) -> None:

@@ -72,6 +72,7 @@ class CameraFrame:
         image: RGB.                                                   [height, width, 3] uint8
         boxes: cx, cy, w, h in pixels, as a tracker gives them.       [objects, 4] float64
         ids: of the tracks; after an identity switch not those of the objects.
+        objects: what is in the box.
         labels: the true class of what is in the box, -1 outside.     [objects] int64
         names: the true class or kind of what is in the box.
         hidden: how much of the box is covered, 0 to 1.               [objects] float64
@@ -84,6 +85,7 @@ class CameraFrame:
     image: np.ndarray
     boxes: np.ndarray
     ids: tuple[str, ...]
+    objects: tuple[str, ...]
     labels: np.ndarray
     names: tuple[str, ...]
     hidden: np.ndarray
@@ -138,7 +140,7 @@ class Drive:
             scene = scene // 64
         image = self._optics[camera].expose(scene, conditions, rng)
         tracked = self._tracked(camera, sightings)
-        own = [sighting.thing.id for sighting in tracked]
+        own = tuple(sighting.thing.id for sighting in tracked)
         ids = tuple(self._tracker_id(name, time) for name in own)
         return CameraFrame(
             camera=self.camera_names[camera],
@@ -146,6 +148,7 @@ class Drive:
             image=image,
             boxes=_jittered(tracked, conditions.jitter, rng),
             ids=ids,
+            objects=own,
             labels=np.array([sighting.thing.label for sighting in tracked], np.int64),
             names=tuple(sighting.thing.name for sighting in tracked),
             hidden=np.array([sighting.hidden for sighting in tracked], np.float64),

@@ -7,13 +7,14 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
-from replay.scenes import write_scene
+from replay.scenes import START, STEP, write_scene
 
 from lla_fusion_ros.bundle import save_bundle
-from lla_fusion_ros.report.truth import Truth, TruthSpan, write_truth
+from lla_fusion_ros.report.truth import Shown, Truth, TruthFrame, TruthSpan, write_truth
 from support.processes import RosProcess, child_environment
 from support.waiting import wait_for
 from support.watched_bundle import watched_bundle
@@ -35,14 +36,25 @@ def model(tmp_path_factory) -> str:
 
 @pytest.fixture(scope="session")
 def recordings(tmp_path_factory) -> Path:
-    """Six bags of different length, each with its truth: `track 2` is unknown."""
+    """Six bags of different length, each with its truth, by ids or by boxes: `track 2` is unknown."""
     folder = tmp_path_factory.mktemp("recordings")
     names = ("class 0", "class 1", None)
     spans = {f"track {index}": (TruthSpan(0, name),) for index, name in enumerate(names)}
     for seed in range(BAGS):
         write_scene(folder / f"drive{seed}", frames=4 + seed, seed=seed)
-        write_truth(Truth(spans, "", ("class 0", "class 1")), folder / f"drive{seed}.truth.json")
+        truth = Truth(spans, "", ("class 0", "class 1"))
+        if seed in (2, 3):
+            truth = replace(truth, tracks={}, frames=dict(true_frames(4 + seed, names)))
+        write_truth(truth, folder / f"drive{seed}.truth.json")
     return folder
+
+
+def true_frames(frames, names):
+    """Where `write_scene` has its objects, a little beside the boxes in the bag."""
+    shown = [Shown(f"object {index}", name) for index, name in enumerate(names)]
+    for index, camera in product(range(frames), ("left", "right")):
+        boxes = [(22.0 + 30 * each + index, 61.0, 16.0 + index, 17.0 + index) for each in range(len(names))]
+        yield (camera, START + index * STEP), TruthFrame(boxes, shown)
 
 
 class Cluster:

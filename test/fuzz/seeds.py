@@ -189,7 +189,13 @@ def truths() -> list[bytes]:
             "8": [{"since": 10**18, "class": "yield", "outside": False}],
         },
     }
-    return [json.dumps(document).encode()]
+    box = {"box": [60.5, 40, 30, 30], "object": "7", "class": "stop"}
+    frames = [
+        {"camera": "left", "stamp": 0, "boxes": [box, {**box, "class": None}]},
+        {"camera": "left", "stamp": 10**18, "boxes": []},
+    ]
+    by_boxes = {"format": "lla_fusion_ros truth 2", "class_names": ["stop"], "frames": frames}
+    return [json.dumps(document).encode(), json.dumps(by_boxes).encode()]
 
 
 def settings() -> list[bytes]:

@@ -25,11 +25,13 @@ from lla_fusion_ros.images.crops import Pixels, check_boxes, cut_crops, decode_c
 from lla_fusion_ros.lab.datasets.images import read_image
 from lla_fusion_ros.lab.datasets.sign_sets import read_annotations
 from lla_fusion_ros.lab.datasets.single_images import read_idx
+from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.detections import parse_detections
 from lla_fusion_ros.messages.images import matrix_of, parse_compressed_image, parse_image
 from lla_fusion_ros.messages.status import parse_diagnostics, parse_label_info, parse_vision_info
 from lla_fusion_ros.report.truth import read_truth
 from lla_fusion_ros.ros.node_settings import NetworkSettings, NodeSettings
+from lla_fusion_ros.stream.frames import ViewFrame
 from lla_fusion_ros.stream.received import ViewQueue, ViewShape
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import DatasetError, LlaFusionError
@@ -217,7 +219,12 @@ def onnx_file(data: bytes) -> None:
 
 def truth(data: bytes) -> None:
     with _file(data, "truth.json") as path:
-        read_truth(path)
+        known = read_truth(path)
+    for camera, stamp in known.frames:
+        boxes = np.array([[60.0, 40.0, 0.0, 30.0, 30.0], [np.nan] * 5])
+        empty = Views(np.zeros((2, 1, 2), np.float32), np.zeros((2, 1, 1), np.float32))
+        seen = ViewFrame(camera, Header(stamp, ""), ("1", "2"), boxes, empty, ("1", "2"))
+        assert known.judge(seen).nothing[1]
 
 
 def settings(data: bytes) -> None:

@@ -9,14 +9,14 @@ from dataclasses import replace
 
 import cv2
 import pytest
-from replay.scenes import write_scene
+from replay.scenes import START, STEP, write_scene
 
 from lla_fusion_ros.bags.definitions import typestore
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bundle import save_bundle
 from lla_fusion_ros.cli.main import main
 from lla_fusion_ros.messages.contract import ANNOTATIONS
-from lla_fusion_ros.report.truth import Truth, TruthSpan, write_truth
+from lla_fusion_ros.report.truth import Shown, Truth, TruthFrame, TruthSpan, write_truth
 from lla_fusion_ros.signworld import CLASS_NAMES
 from support.tiny_bundle import tiny_bundle
 
@@ -170,7 +170,7 @@ def test_held_out_classes_keep_their_names_in_the_truth(inside, capsys):
     ]
     assert main([*words, "--holdout", "0,1", "--fractions", "0.4,0.3,0.3"]) == 0
     truth = json.loads((inside / "signs.truth.json").read_text())
-    named = {span["class"] for spans in truth["tracks"].values() for span in spans}
+    named = {each["class"] for frame in truth["frames"] for each in frame["boxes"]}
     assert {CLASS_NAMES[0], CLASS_NAMES[1]} <= named
     assert truth["class_names"] == list(CLASS_NAMES)
 
@@ -200,6 +200,43 @@ def test_a_truth_about_other_ids_than_the_built_in_trackers_is_refused(inside, m
     assert main(["replay", "untracked", "--bundle", model, "--truth", "truth.json"]) == 1
     assert "the built-in tracker gives the ids of left, right: the truth" in capsys.readouterr().err
     assert not (inside / "untracked_fused").exists()
+
+
+def test_boxes_without_ids_are_scored_by_what_they_overlap(inside, model, capsys):
+    """The same scores as by ids; of a truth about every second frame, half the views."""
+    given = ["--bundle", model, "--json", "result.json", "--overwrite", "--no-report"]
+    write_scene(inside / "drive", frames=8, objects=2)
+    write_scene(inside / "untracked", frames=8, ids=["", ""])
+    ids = {f"track {index}": (TruthSpan(0, name),) for index, name in enumerate(CLASS_NAMES[:2])}
+    write_truth(Truth(ids, "", CLASS_NAMES), inside / "ids.json")
+    scores, shown = [], tuple(Shown(str(index), name) for index, name in enumerate(CLASS_NAMES[:2]))
+    for bag, truth, every in (("drive", "ids", 0), ("untracked", "all", 1), ("untracked", "half", 2)):
+        if every:
+            frames = {
+                (camera, START + index * STEP): TruthFrame(
+                    [(23.0 + 30 * each + index, 61.0, 17.0 + index, 16.0 + index) for each in range(2)], shown
+                )
+                for camera in ("left", "right")
+                for index in range(0, 8, every)
+            }
+            write_truth(Truth({}, "", CLASS_NAMES, frames), inside / f"{truth}.json")
+        assert main(["replay", bag, "--truth", f"{truth}.json", *given]) == 0
+        document = json.loads((inside / "result.json").read_text())
+        scores.append(document["scores"]["fusers"])
+    assert scores[0] == scores[1]
+    assert [own[0]["views"] for own in scores] == [32, 32, 16]
+    assert "boxes for 8 of 16 frames; 16 of the 16 boxes in these" in capsys.readouterr().out
+
+
+def test_a_truth_whose_boxes_are_elsewhere_is_refused_in_one_sentence(inside, model, capsys):
+    write_scene(inside / "untracked", frames=2, ids=["", ""])
+    for camera, reason in (("left", "none of the 2 boxes at stamps"), ("front", "no boxes for any of the 4")):
+        frames = {(camera, START): TruthFrame([(300.0, 9.0, 5.0, 5.0)], [Shown("1", CLASS_NAMES[0])])}
+        write_truth(Truth({}, "", CLASS_NAMES, frames), inside / "truth.json")
+        assert main(["replay", "untracked", "--bundle", model, "--truth", "truth.json"]) == 1
+        error = capsys.readouterr().err
+        assert reason in error and len(error.strip().splitlines()) == 1
+        assert not (inside / "untracked_fused").exists()
 
 
 def test_a_replay_that_fuses_nothing_fails_and_leaves_nothing(inside, model, capsys):

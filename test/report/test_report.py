@@ -274,8 +274,6 @@ def test_sets_are_held_against_the_truth():
         ids = [f"t{i}" for i in range(9)]
         truth = Truth({name: (TruthSpan(0, true),) for name in ids}, "toy")
         sink = collected([frame(9, ids)], truth=truth, statements=Statements(NAMES, reliance, None, 0.9))
-        for track in sink.tracks.values():
-            track.track_id = track.id
         given = ReportInput("truth", "", NAMES, sink, "pool", scores=scores(0.4))
         assert tile in report_html(given)
 
@@ -302,7 +300,7 @@ def test_no_two_classes_of_a_chart_have_the_same_colour():
         points = [
             Point(i, "left", i, 0.9, rng.dirichlet(np.ones(12)), 0.5, 0, (), 1.0, 12) for i in range(12)
         ]
-        sink.tracks[f"{at}"] = Timeline(f"{at}", f"{at}", points=points, seen={"left": 12}, views=12)
+        sink.tracks[f"{at}"] = Timeline(f"{at}", points=points, seen={"left": 12}, views=12)
     text = report_html(ReportInput("mixed", "", names, sink, "pool"))
     legends = re.findall(r"<div class='legend'>(.*?)</div>", text)
     assert len(legends) == 40

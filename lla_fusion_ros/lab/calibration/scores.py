@@ -21,7 +21,7 @@ from lla_fusion_ros.lab.calibration.assemble import Stage
 from lla_fusion_ros.lab.calibration.fusers import choose_default, fit_fuser, score_tracks
 from lla_fusion_ros.reliance.statements import calibrate
 from lla_fusion_ros.replay.sources import bag_views, make_perception, with_names
-from lla_fusion_ros.report.truth import OUTSIDE, Truth
+from lla_fusion_ros.report.truth import OUTSIDE, Judge, Truth
 from lla_fusion_ros.stream.frames import ViewFrame
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError
@@ -33,15 +33,18 @@ from lla_fusion_ros.warnings.fit_contradiction import fit_camera, fit_switch
 from lla_fusion_ros.warnings.model import NEVER, Detector, FeatureSpace, WarningModel
 from lla_fusion_ros.warnings.model import SCORES as SCORE_NAMES
 
-FEWEST_TRACKS = 20  # of known classes, to fit anything on
+FEWEST_TRACKS, FEWEST_OBJECTS = 20, 10  # of known classes, to fit anything on
 CANDIDATES = ("pool", "log_odds", "ema", "mean_pmf")  # none that takes frames for independent
 FOLDS = 5
 
 
 def calibrated_scores(
     path: Path, truth: Truth, stage: Stage, cameras: Sequence[str] = (), seed: int = 0
-) -> Bundle:
-    """What is mistaken for what, the numbers of the fusers, and the thresholds of contradictions."""
+) -> tuple[Bundle, tuple[str, ...]]:
+    """What is mistaken for what, the numbers of the fusers, and the thresholds of contradictions.
+
+    Also notes on how much of the recording the truth speaks of.
+    """
     with Bag(path) as bag:
         named = list(cameras)
         wiring = name_cameras(bag.summary, named, False) if named else find_cameras(bag.summary, False)
@@ -52,19 +55,18 @@ def calibrated_scores(
         said, class_names = names_of_classes(plain, truth)
         meta = score_meta(tuple(class_names), {"name": SCORES, "said": list(said)})
         bundle = make_bundle(meta, score_tensors(meta), no_posterior(len(class_names)))
-        tracks = read_tracks(bag, wiring.cameras, bundle, truth)
+        tracks, _ = read_tracks(bag, wiring.cameras, bundle, truth)
         confusion = learned_confusion(tracks, len(class_names))
         bundle = make_bundle(meta, score_tensors(meta, confusion), no_posterior(len(class_names)))
-        tracks = read_tracks(bag, wiring.cameras, bundle, truth)
-    return _fitted(bundle, tracks, confusion, {"name": truth.data_set or path.name}, stage, seed)
+        tracks, judge = read_tracks(bag, wiring.cameras, bundle, truth)
+    data = {"name": truth.data_set or path.name}
+    return _fitted(bundle, tracks, confusion, data, stage, seed), judge.notes
 
 
 def names_of_classes(plain: Bundle, truth: Truth) -> tuple[list[str], list[str]]:
     """What messages call the classes, and what they are: the same, or numbers of the truth's class names."""
     met = [name for name in plain.class_names if not is_free(name)]
-    true = list(truth.class_names) or sorted(
-        {span.class_name for spans in truth.tracks.values() for span in spans if span.class_name}
-    )
+    true = list(truth.class_names) or sorted(truth.named)
     if all(name.isdigit() and int(name) < len(true) for name in met) and not set(met) & set(true):
         return [str(number) for number in range(len(true))], true
     if not set(met) & set(true):
@@ -76,23 +78,36 @@ def names_of_classes(plain: Bundle, truth: Truth) -> tuple[list[str], list[str]]
     return names, names
 
 
-def read_tracks(bag: Bag, cameras: Any, bundle: Bundle, truth: Truth) -> TrackViews:
-    """The views of the objects that are one known class from beginning to end."""
+def read_tracks(bag: Bag, cameras: Any, bundle: Bundle, truth: Truth) -> tuple[TrackViews, Judge]:
+    """The tracks that are one known class wherever the truth speaks of them.
+
+    Their views at other stamps belong to them; at stamps of the truth those that match no object do not.
+    """
     perception = make_perception(bundle, cameras, StreamSettings(), FusionSettings())
     numbers = {name: number for number, name in enumerate(bundle.class_names)}
     rows: dict[str, list[tuple[np.ndarray, int]]] = defaultdict(list)
-    labels: dict[str, set[int | None]] = defaultdict(set)
+    labels: dict[str, set[int]] = defaultdict(set)
+    objects: dict[str, str] = {}  # the first that a track shows
+    judge = Judge(truth)
     frames: Iterable[list[ViewFrame]] = bag_views(bag, cameras, perception, bundle)
     for frame in (each for batch in frames for each in batch):
         camera = perception.cameras.index(frame.camera)
-        for row, (name, own) in enumerate(zip(frame.ids, frame.track_ids, strict=True)):
+        judged = judge(frame)
+        for row, (name, label) in enumerate(zip(frame.ids, judged.labels(numbers).tolist(), strict=True)):
+            if judged.nothing[row]:
+                continue
             rows[name].append((frame.views.logits[row], camera))
-            labels[name].add(truth.label_at(own, frame.header.stamp, numbers))
-    kept = [name for name in rows if len(labels[name]) == 1 and not labels[name] & {None, OUTSIDE}]
-    if len(kept) < FEWEST_TRACKS:
+            if (shown := judged.shown[row]) is not None:
+                labels[name].add(label)
+                objects.setdefault(name, shown.object if truth.frames else name)
+    kept = [name for name in rows if len(labels[name]) == 1 and OUTSIDE not in labels[name]]
+    if not any(label >= 0 for own in labels.values() for label in own):
+        raise InputError(judge.why_nothing())
+    known = len({objects[name] for name in kept})
+    if len(kept) < FEWEST_TRACKS or known < FEWEST_OBJECTS:
         raise InputError(
-            f"the truth knows {len(kept)} of the {len(rows)} tracks in the bag; {FEWEST_TRACKS} are needed "
-            "to calibrate on (where the detections have no ids of their own, the truth cannot name them)"
+            f"the truth knows {len(kept)} of the {len(rows)} tracks in the bag, of {known} objects; "
+            f"{FEWEST_TRACKS} of {FEWEST_OBJECTS} objects are needed to calibrate on"
         )
     steps = np.array([len(rows[name]) for name in kept])
     logits = np.zeros((len(kept), steps.max(), 1, bundle.classes), np.float32)
@@ -103,7 +118,9 @@ def read_tracks(bag: Bag, cameras: Any, bundle: Bundle, truth: Truth) -> TrackVi
     features = np.zeros((*logits.shape[:3], 2), np.float32)
     features[..., 1] = 1.0
     label = np.array([next(iter(labels[name])) for name in kept])
-    return replace(TrackViews.of_one_camera(logits, features, steps, label), camera=of_camera)
+    source = np.unique([objects[name] for name in kept], return_inverse=True)[1]
+    views = TrackViews.of_one_camera(logits, features, steps, label, source)
+    return replace(views, camera=of_camera), judge
 
 
 def learned_confusion(tracks: TrackViews, classes: int) -> np.ndarray:

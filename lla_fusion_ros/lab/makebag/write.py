@@ -16,7 +16,7 @@ from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.detections import Listing, write_detections
 from lla_fusion_ros.messages.geometry import write_camera_info, write_transforms
 from lla_fusion_ros.messages.images import write_compressed_image, write_image
-from lla_fusion_ros.report.truth import Truth, TruthSpan, write_truth
+from lla_fusion_ros.report.truth import Shown, Truth, TruthFrame, write_truth
 from lla_fusion_ros.signworld.drive import CameraFrame
 from lla_fusion_ros.signworld.geometry import Rig, optical_frame
 from lla_fusion_ros.types.errors import BagError
@@ -24,6 +24,7 @@ from lla_fusion_ros.types.errors import BagError
 Encoding = Literal["png", "jpeg", "raw"]
 JPEG_QUALITY = 92
 MISTAKEN_FOR = 3  # classes that a flickering detector takes a class for
+TRUE_DIGITS = 3  # of the pixels of a true box
 RIGHT_SCORE, WRONG_SCORE = (0.35, 0.95), (0.3, 0.75)  # what it is sure of, from and to
 
 
@@ -39,6 +40,7 @@ class SceneFrame:
         classes: what each object really is; None for something outside the classes.
         said: what the detector says of them, of which its first class is told; None: nothing.
             [objects, classes]
+        objects: which object each is, where `ids` do not tell.
     """
 
     camera: str
@@ -48,6 +50,7 @@ class SceneFrame:
     ids: tuple[str, ...]
     classes: tuple[str | None, ...]
     said: np.ndarray | None = None
+    objects: tuple[str, ...] = ()
 
 
 def drive_frames(drive: Iterable[CameraFrame]) -> Iterator[SceneFrame]:
@@ -56,7 +59,9 @@ def drive_frames(drive: Iterable[CameraFrame]) -> Iterator[SceneFrame]:
         classes = tuple(
             name if label >= 0 else None for name, label in zip(frame.names, frame.labels, strict=True)
         )
-        yield SceneFrame(frame.camera, frame.stamp, frame.image, frame.boxes, frame.ids, classes)
+        yield SceneFrame(
+            frame.camera, frame.stamp, frame.image, frame.boxes, frame.ids, classes, objects=frame.objects
+        )
 
 
 def flickering(
@@ -113,8 +118,9 @@ def make_bag(
     """
     check_place(folder, overwrite)
     truth_path = truth_beside(folder)
-    spans: dict[str, list[TruthSpan]] = {}
+    true: dict[tuple[str, int], TruthFrame] = {}
     cameras: dict[str, None] = {}
+    tracks: set[str] = set()
     count = views = 0
     first = last = 0
     with BagWriter(folder, about={"data_set": data_set}, overwrite=overwrite) as writer:
@@ -123,15 +129,16 @@ def make_bag(
                 if rig is not None:
                     _write_geometry(writer, rig, frame, is_first=not count)
                 _write_frame(writer, frame, encoding, with_ids, class_names)
-                _extend(spans, frame)
+                true[frame.camera, frame.stamp] = _true(frame)
                 cameras[frame.camera] = None
+                tracks.update(frame.ids)
                 first = first or frame.stamp
                 last = frame.stamp
                 count += 1
                 views += len(frame.ids)
         finally:
-            write_truth(Truth(spans, data_set, class_names), truth_path)
-    return MadeBag(folder, truth_path, count, views, len(spans), tuple(cameras), (last - first) / 1e9)
+            write_truth(Truth({}, data_set, class_names, true), truth_path)
+    return MadeBag(folder, truth_path, count, views, len(tracks), tuple(cameras), (last - first) / 1e9)
 
 
 def truth_beside(folder: Path) -> Path:
@@ -189,9 +196,7 @@ def _write_geometry(writer: BagWriter, rig: Rig, frame: SceneFrame, is_first: bo
     writer.write(topic, frame.stamp, write_camera_info(stamped))
 
 
-def _extend(spans: dict[str, list[TruthSpan]], frame: SceneFrame) -> None:
-    """A new span where an id is new or begins to stand for something else."""
-    for track, name in zip(frame.ids, frame.classes, strict=True):
-        known = spans.setdefault(track, [])
-        if not known or known[-1].class_name != name:
-            known.append(TruthSpan(frame.stamp, name))
+def _true(frame: SceneFrame) -> TruthFrame:
+    """Its boxes and what they show."""
+    boxes = tuple((cx, cy, w, h) for cx, cy, w, h in frame.boxes.round(TRUE_DIGITS).tolist())
+    return TruthFrame(boxes, tuple(map(Shown, frame.objects or frame.ids, frame.classes)))

@@ -1,15 +1,23 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bundle import load_bundle
+from lla_fusion_ros.bags.topics import find_cameras
+from lla_fusion_ros.bundle import load_bundle, make_bundle
+from lla_fusion_ros.bundle.bundle import SCORES
+from lla_fusion_ros.bundle.score_bundle import no_posterior, score_meta, score_tensors
 from lla_fusion_ros.cli.main import main
+from lla_fusion_ros.lab.calibration.scores import read_tracks
 from lla_fusion_ros.lab.makebag.write import SceneFrame, flickering, make_bag
 from lla_fusion_ros.messages.detections import parse_detections
+from lla_fusion_ros.report.truth import read_truth
 
 NAMES = ("car", "truck", "bus", "tram", "van")
 
@@ -59,6 +67,102 @@ def test_a_labelled_recording_makes_a_bundle_that_is_truer_on_another_one(bags, 
         assert own["fused"]["accuracy"] > own["single frame"]["accuracy"] + 0.15
     assert scores[str(out)]["fused"]["nll"] < scores["scores"]["fused"]["nll"]
     assert "uncalibrated" in capsys.readouterr().out
+
+
+def detected(frames, seed: int):
+    """As a detector without a tracker finds them: boxes that jitter, some missed, some where nothing is."""
+    rng = np.random.default_rng(seed)
+    for number, frame in enumerate(frames):
+        place = 300.0 * (number // 12 % 5)  # another one for the next objects
+        boxes = frame.boxes * 10 + [0, place, 0, 0]
+        clean = replace(frame, boxes=boxes)
+        rows = [row for row in range(len(boxes)) if row == 0 or rng.random() > 0.1]
+        found = boxes[rows] + rng.normal(0, 1, (len(rows), 4))
+        said, classes = frame.said[rows] / 2, [frame.classes[row] for row in rows]
+        said[np.arange(len(rows)), said.argmax(axis=1)] += 0.5  # sure enough for a track to begin
+        if rng.random() < 0.2:
+            found = np.vstack([found, [*rng.uniform(2000, 9000, 2), 30, 30]])
+            said, classes = np.vstack([said, rng.dirichlet(np.ones(len(NAMES)))]), [*classes, None]
+        ids = tuple(map(str, range(len(found))))
+        yield clean, replace(frame, boxes=found, said=said, classes=tuple(classes), ids=ids)
+
+
+@pytest.fixture(scope="module")
+def without_ids(tmp_path_factory):
+    """Bags of a detector without a tracker, and truths that say where the objects are."""
+    folder = tmp_path_factory.mktemp("without_ids")
+    for name, seed in (("known", 1), ("new", 2)):
+        clean, found = zip(*detected(flickering(drive(seed), NAMES, 0.4, seed), seed), strict=True)
+        make_bag(clean, folder / "clean", "traffic", NAMES, "raw", overwrite=True)
+        make_bag(found, folder / name, "traffic", NAMES, "raw", with_ids=False)
+        (folder / "clean.truth.json").replace(folder / f"{name}.truth.json")
+    return folder
+
+
+def test_a_detector_without_ids_gets_a_calibrated_model(without_ids, capsys):
+    known, out = str(without_ids / "known"), str(without_ids / "scores.safetensors")
+    assert main(["calibrate", known, "--truth", f"{known}.truth.json", "--out", out]) == 0
+    assert "only they are judged" in capsys.readouterr().out
+    assert load_bundle(out).class_names == NAMES
+    fused = {}
+    for model in ("scores", out):
+        new, result = str(without_ids / "new"), without_ids / "out.json"
+        command = ["replay", new, "--bundle", model, "--truth", f"{new}.truth.json", "--overwrite"]
+        assert main([*command, "--json", str(result)]) == 0
+        document = json.loads(result.read_text())
+        scores = {each["fuser"]: each for each in document["scores"]["fusers"]}
+        fused[model] = scores[document["fuser"]]
+        assert fused[model]["nll"] < scores["single frame"]["nll"] / 2
+        assert fused[model]["accuracy"] > scores["single frame"]["accuracy"] + 0.15
+    assert fused[out]["nll"] < fused["scores"]["nll"]
+
+
+def test_a_calibration_takes_the_tracks_that_are_one_class_and_leaves_out_boxes_that_are_nothing(
+    without_ids,
+):
+    truth = read_truth(without_ids / "known.truth.json")
+    stamps = sorted(truth.frames)
+    sparse = replace(truth, frames={place: truth.frames[place] for place in stamps[::3]})
+    meta = score_meta(NAMES, {"name": SCORES, "said": list(NAMES)})
+    bundle = make_bundle(meta, score_tensors(meta), no_posterior(len(NAMES)))
+    with Bag(without_ids / "known") as bag:
+        cameras = find_cameras(bag.summary, False).cameras
+        every, _ = read_tracks(bag, cameras, bundle, truth)
+        some, _ = read_tracks(bag, cameras, bundle, sparse)
+    assert every.objects == some.objects == 40
+    matched = sum(len(frame.boxes) for frame in truth.frames.values())
+    assert 0.9 * matched < every.steps.sum() <= matched
+    # between the stamps of a truth its tracks go on
+    assert 0.95 * every.steps.sum() < some.steps.sum() <= every.steps.sum() + 60
+    assert sorted(set(zip(every.source.tolist(), every.label.tolist(), strict=True))) == sorted(
+        set(zip(some.source.tolist(), some.label.tolist(), strict=True))
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda text: text.replace('"box": [', '"box": [1e3, 1e3, 30, 30], "old": ['), "none of the"),
+        (lambda text: text.replace('"camera": "front"', '"camera": "back"'), "it is about back from stamp"),
+        (
+            lambda text: "\n".join(
+                re.sub('"class": "[a-z]+"', f'"class": "{NAMES[number // 2 % 2]}"', line)
+                for number, line in enumerate(text.splitlines())
+            ),
+            "the truth knows 0 of the",
+        ),
+        (lambda text: "\n".join([*text.splitlines()[:50]])[:-1] + "]}", "needed to calibrate on"),
+    ],
+)
+def test_a_truth_that_nothing_can_be_calibrated_on_is_refused_in_one_sentence(
+    without_ids, tmp_path, capsys, change, reason
+):
+    truth, out = tmp_path / "truth.json", tmp_path / "scores.safetensors"
+    truth.write_text(change((without_ids / "known.truth.json").read_text()))
+    command = ["calibrate", str(without_ids / "known"), "--truth", str(truth), "--out", str(out)]
+    assert main(command) == 1
+    error = capsys.readouterr().err
+    assert reason in error and len(error.strip().splitlines()) == 1 and not out.exists()
 
 
 def test_a_truth_of_other_classes_is_refused(bags, tmp_path, capsys):

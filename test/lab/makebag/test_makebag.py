@@ -67,7 +67,14 @@ def test_every_image_of_every_track_is_shown_once_and_the_truth_file_names_them(
         assert made.cameras == tuple(f"camera_{index}" for index in range(cameras))
     truth = read_truth(made.truth)
     assert truth.class_names == TRACKS.class_names
-    names = {name: spans[0].class_name for name, spans in truth.tracks.items()}
+    names = {each.object: each.class_name for frame in truth.frames.values() for each in frame.shown}
+    boxes = {
+        (camera, each.object, box)
+        for (camera, _), frame in truth.frames.items()
+        for box, each in zip(frame.boxes, frame.shown, strict=True)
+    }
+    seen = {(camera, name, tuple(box)) for name, own in shown.items() for camera, _, box in own}
+    assert {(*own, tuple(np.round(box, 3))) for *own, box in seen} == boxes
     assert names == {"t0": None, "t1": "stop", "t2": "yield", "t3": None, "t4": "stop"}
     with pytest.raises(BagError, match="exists already"):
         made_of(tmp_path / "2")
@@ -108,7 +115,7 @@ def test_an_interrupted_maker_leaves_a_bag_and_its_truth(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         make_bag(impatient(), tmp_path / "toy", "toy", TRACKS.class_names)
     assert describe_bag(tmp_path / "toy").cameras[0].frames == 3
-    assert read_truth(tmp_path / "toy.truth.json").tracks
+    assert len(read_truth(tmp_path / "toy.truth.json").frames) == 3
 
 
 @pytest.mark.parametrize("values", [{"cameras": 0}, {"objects": 0}, {"rate": 0}, {"width": 1}])
