@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from lla_fusion_ros.bags.reader import Bag
-from lla_fusion_ros.bundle import load_bundle
 from lla_fusion_ros.bags.topics import find_cameras
 from lla_fusion_ros.bundle import load_bundle, make_bundle
 from lla_fusion_ros.bundle.bundle import SCORES
