@@ -22,7 +22,7 @@ from rosgraph_msgs.msg import Clock
 from lla_fusion_ros.bags.player import Keys, PlayClock, PlayOptions, latched_before, rounds
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.types import Topic
-from lla_fusion_ros.ros.process_life import Ending, begin, own_arguments, quiet_end
+from lla_fusion_ros.ros.process_life import HALF_MADE, Ending, begin, own_arguments, quiet_end
 from lla_fusion_ros.types.errors import BagError, InputError, LlaFusionError
 from lla_fusion_ros.types.printable import printable
 
@@ -210,4 +210,4 @@ def main(args: Sequence[str] | None = None) -> int:
     except Exception:
         traceback.print_exc()
         code = 1
-    ending.finish(code, *([] if player is None else [("the player", player.close)]))
+    ending.finish(code, HALF_MADE if player is None else ("the player", player.close))

@@ -142,6 +142,11 @@ class ManagedNode(LifecycleNode):
         """End the worker before the interpreter goes."""
         self._stop()
 
+    def destroy_node(self) -> None:
+        """Free everything; rclpy leaves out the state machine, which keeps the node in the graph."""
+        super().destroy_node()
+        self._state_machine.destroy_when_not_in_use()
+
     @property
     def state_name(self) -> str:
         """Of the lifecycle."""

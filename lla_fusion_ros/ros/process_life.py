@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
+import gc
 import os
 import re
 import sys
@@ -31,6 +32,8 @@ KEPT_MEMORY = 64 << 20  # bytes, of the images of a few frames
 PATIENCE = 3.0  # seconds from the signal, or from the first step of freeing
 _GRACE = 0.5
 _LOOK_EVERY = 0.2
+# A step of `finish`: nobody holds a node whose constructor failed, and it would stay in the graph for 20 s.
+HALF_MADE = ("a half-made node", gc.collect)
 
 
 def run(make_node: Callable[[], ManagedNode], args: list[str] | None = None) -> None:
@@ -58,7 +61,9 @@ def run(make_node: Callable[[], ManagedNode], args: list[str] | None = None) -> 
     steps: list[tuple[str, Callable[[], object]]] = []
     if executor is not None:
         steps.append(("the executor", executor.shutdown))
-    if node is not None:
+    if node is None:
+        steps.append(HALF_MADE)
+    else:
         steps += [("the worker thread", node.stop), ("the node and its DDS participant", node.destroy_node)]
     ending.finish(code, *steps)
 

@@ -23,7 +23,7 @@ from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.cdr import CdrReader
 from lla_fusion_ros.messages.detections import parse_detections
 from lla_fusion_ros.messages.status import parse_diagnostics
-from lla_fusion_ros.ros.process_life import Ending, begin, quiet_end
+from lla_fusion_ros.ros.process_life import HALF_MADE, Ending, begin, quiet_end
 from lla_fusion_ros.ros.publishers import TYPES
 from lla_fusion_ros.types.errors import LlaFusionError
 from lla_fusion_ros.types.printable import printable
@@ -166,4 +166,5 @@ def main(args: Sequence[str] | None = None) -> int:
     except LlaFusionError as error:
         print(f"recorder: {printable(str(error))}", file=sys.stderr)
         code = 1
-    ending.finish(code, *([] if node is None else [("the node and its DDS participant", node.destroy_node)]))
+    own = HALF_MADE if node is None else ("the node and its DDS participant", node.destroy_node)
+    ending.finish(code, own)

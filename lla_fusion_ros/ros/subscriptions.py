@@ -21,13 +21,18 @@ WENT_BACK = 3  # times that message numbers go back before it is said that two p
 class Gaps:
     """Counts what DDS lost on the way, by the numbers that a publisher gives its messages.
 
-    A full history loses messages without an event. With two publishers on a topic the numbers mean nothing,
-    and a publisher that begins again begins at 1: neither is a gap. Numbers that go back again and again
+    A full history loses messages without an event. Each sender counts for itself; where messages do not name
+    theirs (rclpy before Kilted), only a lone publisher's numbers mean something. Counting begins anew when
+    the number of publishers changes, with messages that come after that: those that waited are of either
+    side. A publisher that begins again begins at 1, which is no gap. Numbers that go back again and again
     while the graph knows two publishers are those of two that send; one that died is known for a while.
     """
 
     def __init__(self) -> None:
-        self._last: int | None = None
+        self._last: int | None = None  # number of anybody
+        self._numbers: dict[str, int] = {}  # the last one, by sender
+        self._publishers = 0
+        self._since = 0  # system time of the last change, in ns
         self._went_back = 0
 
     @property
@@ -35,17 +40,26 @@ class Gaps:
         """Whether messages of two publishers come."""
         return self._went_back >= WENT_BACK
 
-    def before(self, number: int | None, publishers: int) -> int:
-        """How many messages are missing before this one; None where the middleware gives no numbers."""
+    def before(self, info: Mapping[str, Any], publishers: int, now: int) -> int:
+        """How many messages are missing before the one of `info`; 0 where the middleware numbers none."""
+        number: int | None = info.get("publication_sequence_number")
+        sender = str(info.get("publisher_gid") or "")
         last, self._last = self._last, number
+        if publishers != self._publishers:
+            self._since = now if self._publishers else self._since
+            self._publishers = publishers
+            self._numbers.clear()
+        if number is None:
+            return 0
         if publishers < 2:
             self._went_back = 0
-        if last is None or number is None:
-            return 0
-        if publishers != 1:
+        elif last is not None:
             self._went_back += number <= last
+        if (publishers != 1 and not sender) or (info.get("received_timestamp") or now) < self._since:
             return 0
-        return max(number - last - 1, 0)
+        missing = number - self._numbers.get(sender, number) - 1
+        self._numbers[sender] = number
+        return max(missing, 0)
 
 
 class Inputs:
@@ -139,11 +153,11 @@ class Inputs:
         gaps = self._gaps[key] = Gaps()
 
         def receive(raw: bytes, info: Mapping[str, Any]) -> None:
-            publishers = publisher_count(self._node, subscription)
-            if missing := gaps.before(info.get("publication_sequence_number"), publishers):
+            now = time.time_ns()
+            if missing := gaps.before(info, publisher_count(self._node, subscription), now):
                 on_lost(missing)
             # not when this callback is called: a busy node may take images later than detections
-            on_bytes(raw, info.get("received_timestamp") or time.time_ns())
+            on_bytes(raw, info.get("received_timestamp") or now)
 
         subscription = self._node.create_subscription(
             message_type,

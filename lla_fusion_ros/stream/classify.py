@@ -7,6 +7,7 @@ they are filled up, is the classifier's matter.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -216,9 +217,9 @@ class ClassifyStage:
         usable = [row for row, name in enumerate(objects) if 0 < len(name) <= LONGEST_ID]
         if len(usable) == len(objects):
             return named
-        empty = sum(not name for name in objects)
-        reasons = {self._identity.unnamed(camera): empty, "long_id": len(objects) - len(usable) - empty}
-        self._tally.drop(camera, {reason: count for reason, count in reasons.items() if count})
+        reasons = self._identity.unnamed(camera, bbox)
+        unused = set(range(len(objects))).difference(usable)
+        self._tally.drop(camera, Counter("long_id" if objects[row] else reasons[row] for row in unused))
         return named.take(np.array(usable, np.intp))
 
     def _cut(self, named: _Named) -> Prepared:

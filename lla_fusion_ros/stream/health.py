@@ -20,6 +20,12 @@ _LOSS = "dropped_"
 _ON_THE_WAY = {"images_lost", "detections_lost", "crops_lost", "views_lost", "embeddings_lost"}
 _LOST_FOR = 10.0  # seconds after a loss in DDS in which boxes without images are put down to it
 _BUSY = 0.8  # share of the time at work from which on the networks count as behind
+# Counts of boxes that settings leave out, by design, and what helps where they leave out all.
+_LEFT_OUT = {
+    "not_tracked": "lower tracker_sure or tracker_confirm",
+    "dropped_box_too_small": "lower min_box_size, or see box_frame",
+}
+_BOXES_TO_NOTICE = 100  # left out without one that was used
 _UNPAIRED = {"detections_without_image", "detections_too_late", "detections_before_image"}
 INTERNAL_ERROR = "dropped_internal_error"
 
@@ -144,7 +150,7 @@ class Health:
             if fresh["detections"]:
                 message = self.unpaired[camera] = f"{fresh['detections']} detections, but no image"
             return Status(WARN, name, message, camera, values)
-        if problems := _problems(fresh, hint, busy, on_the_way):
+        if problems := [*_problems(fresh, hint, busy, on_the_way), *_nothing_used(counts)]:
             self.unpaired[camera] = hint if hint in problems else ""
             return Status(WARN, name, "; ".join(problems), camera, values)
         return Status(OK, name, "well", camera, values)
@@ -169,7 +175,8 @@ def _problems(fresh: Counter[str], hint: str, busy: float, on_the_way: bool) -> 
         busy: share of the time at work.
         on_the_way: whether DDS loses messages; then boxes miss images whatever their stamps are.
     """
-    lost = {key.removeprefix(_LOSS): count for key, count in fresh.items() if key.startswith(_LOSS)}
+    losses = [key for key in fresh if key.startswith(_LOSS) and key not in _LEFT_OUT]
+    lost = {key.removeprefix(_LOSS): fresh[key] for key in losses}
     problems = []
     no_frame = fresh["images"] >= _IMAGES_TO_NOTICE and not fresh["frames"]
     if no_frame:
@@ -192,6 +199,15 @@ def _problems(fresh: Counter[str], hint: str, busy: float, on_the_way: bool) -> 
     elif hint and (not lost.keys().isdisjoint(_UNPAIRED) or (no_frame and not lost)):
         problems.append(hint)
     return problems
+
+
+def _nothing_used(counts: Counter[str]) -> list[str]:
+    """What to do where settings leave out every box; with the counts since the beginning."""
+    left_out = {key: counts[key] for key in _LEFT_OUT if counts[key]}
+    if counts["crops"] or sum(left_out.values()) < _BOXES_TO_NOTICE:
+        return []
+    told = (f"{count} {key.removeprefix(_LOSS)} ({_LEFT_OUT[key]})" for key, count in left_out.items())
+    return [f"no box was ever used: {', '.join(told)}"]
 
 
 def pairing_hint(camera: str, misfit: Misfit, limits: Limits) -> str:

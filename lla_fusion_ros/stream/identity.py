@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from lla_fusion_ros.detections.frame import FrameDetections
 from lla_fusion_ros.detections.traps import Traps
 from lla_fusion_ros.stream.stream_settings import StreamSettings
-from lla_fusion_ros.tracking.tracker import Tracker
+from lla_fusion_ros.tracking.tracker import Tracker, usable_boxes
 from lla_fusion_ros.types.tally import Tally
 
 UNBELIEVABLE = ("class_as_id", "jumping_ids")  # traps that say that ids are no ids
@@ -115,9 +117,19 @@ class Identity:
         known = self.chosen.get(camera)
         return self._settings.identity == "auto" and (known is None or known.scope == "camera")
 
-    def unnamed(self, camera: str) -> str:
-        """Why a box of this camera has no id."""
-        return "not_tracked" if self._tracks(camera) else "empty_id"
+    def unnamed(self, camera: str, bbox: np.ndarray) -> list[str]:
+        """Why each box of a frame of this camera has no id, if it has none.
+
+        Args:
+            bbox: all boxes of the frame, in the order in which they were named.   [boxes, 5]
+        """
+        if not self._tracks(camera):
+            return ["empty_id"] * len(bbox)
+        boxes = bbox[:, [0, 1, 3, 4]]
+        finite, usable = np.isfinite(boxes).all(axis=1), usable_boxes(boxes)
+        beyond = np.cumsum(usable) > self._settings.tracker.capacity
+        reasons = {"box_not_finite": ~finite, "box_inverted": ~usable, "too_many_detections": beyond}
+        return [str(reason) for reason in np.select(list(reasons.values()), list(reasons), "not_tracked")]
 
     def troubles(self) -> dict[str, str]:
         """What is wrong with the detections of a camera, and the way out."""

@@ -155,12 +155,12 @@ class ScoreStage:
             objects = objects[: len(found)]
         pmfs = self._pmfs(found)
         finite = np.isfinite(found.bbox).all(axis=1)
-        unnamed = self._identity.unnamed(camera)
+        unnamed = self._identity.unnamed(camera, found.bbox)
         rows: list[int] = []
         dropped: Counter[str] = Counter()
         for row, name in enumerate(objects):
             if not name:
-                reason = unnamed
+                reason = unnamed[row]
             elif len(name) > LONGEST_ID:
                 reason = "long_id"
             elif not finite[row]:

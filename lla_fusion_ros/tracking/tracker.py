@@ -92,8 +92,7 @@ class Tracker:
             scores: how sure the detector is, 0 to 1, if it says.   [boxes]
         """
         boxes = np.asarray(boxes, np.float64).reshape(-1, 4)
-        good = np.isfinite(boxes).all(axis=1) & (boxes[:, 2:] > 0).all(axis=1)
-        rows = np.flatnonzero(good)[: self.settings.capacity]
+        rows = np.flatnonzero(usable_boxes(boxes))[: self.settings.capacity]
         found = np.concatenate([boxes[rows, :2], np.log(boxes[rows, 2:])], axis=1)
         sure = np.ones(len(rows), bool)
         if scores is not None:
@@ -196,6 +195,12 @@ class Tracker:
         """Keep only these tracks."""
         for name in ("_number", "_hits", "_seen", "_place", "_speed", "_variance"):
             setattr(self, name, getattr(self, name)[tracks])
+
+
+def usable_boxes(boxes: np.ndarray) -> np.ndarray:
+    """Which boxes can be tracked: those that are finite and have a size.  [boxes]"""
+    usable: np.ndarray = np.isfinite(boxes).all(axis=1) & (boxes[:, 2:] > 0).all(axis=1)
+    return usable
 
 
 def _unit(place: np.ndarray) -> np.ndarray:

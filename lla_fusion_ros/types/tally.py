@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from threading import Lock
 
+NO_LOSS = {"not_tracked"}  # what is left out by design, and needs no hand
+
 
 class Tally:
     """Counters by camera; a reason that begins with `dropped_` is a loss."""
@@ -19,11 +21,11 @@ class Tally:
             self._counts.setdefault(camera, Counter())[what] += count
 
     def drop(self, camera: str, reasons: Mapping[str, int]) -> None:
-        """Count losses by their reason."""
+        """Count what is not used by its reason."""
         with self._lock:
             counts = self._counts.setdefault(camera, Counter())
             for reason, count in reasons.items():
-                counts[f"dropped_{reason}"] += count
+                counts[reason if reason in NO_LOSS else f"dropped_{reason}"] += count
 
     def of(self, camera: str) -> Counter[str]:
         """A copy of one camera's counters."""

@@ -53,7 +53,7 @@ def boxes_that_flicker(scene: DetectorScene, checks: Checks) -> int:
 
 @fault(
     "scores that are NaN, infinite, negative, zero",
-    "such a box begins no track and is counted (`not_tracked`); the others of its frame are fused",
+    "such a box begins no track, which is no loss (`not_tracked`); the others of its frame are fused",
     scene="detector",
 )
 def scores_that_are_none(scene: DetectorScene, checks: Checks) -> int:

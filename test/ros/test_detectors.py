@@ -15,6 +15,8 @@ from sensor_msgs.msg import CompressedImage, Image, RegionOfInterest
 from std_msgs.msg import String
 from vision_msgs.msg import Detection2DArray
 
+from lla_fusion_ros.messages.cdr import Header
+from lla_fusion_ros.messages.detections import write_detections
 from support.camera import BOXES, SECOND, START, TENTH, CameraOnGraph, pmf_of, scene, stamp_of
 from support.reference import reference
 
@@ -188,6 +190,32 @@ def test_boxes_without_ids_get_them_from_the_built_in_tracker(
     ros_graph.spin_until(lambda: own, what="the fused classes of the camera")
     assert set(ids_of(own[-1])) == {"1", "2"}
     ros_graph.spin_until(lambda: values_of(diagnostics, "left").get("ids from") == "the built-in tracker")
+
+
+def test_a_healthy_detector_with_unsure_boxes_is_well(ros_graph, make_node, detector, listener):
+    make_node(cameras=["left"]).start()
+    camera = CameraOnGraph(detector, "left")
+    fused = connect(ros_graph, listener, camera.images, camera.detections)
+    diagnostics = ros_graph.collect(listener, DiagnosticArray, "/diagnostics", 100)
+    boxes = np.insert(BOXES, 2, 0.0, axis=1)
+    sent, sure = 0, np.array([[0.9], [0.2]])  # the second one never begins a track
+
+    def send() -> None:
+        nonlocal sent
+        stamp = START + sent * TENTH
+        camera.send_image(stamp, scene(0))
+        camera.detections.publish(write_detections(Header(stamp, "left"), ("", ""), boxes, sure))
+        sent += 1
+
+    def reports() -> list[DiagnosticArray]:
+        if len(fused) == sent:
+            send()
+        return [message for message in diagnostics if "not_tracked" in values_of([message], "left")]
+
+    ros_graph.spin_until(lambda: len(reports()) >= 3, what="reports about boxes that are not tracked")
+    told = [status_of([message], "left") for message in reports()]
+    assert {(status.level, status.message) for status in told} == {(DiagnosticStatus.OK, "well")}
+    assert all(ids_of(message) == ("left/1",) for message in fused)
 
 
 def test_a_type_that_changes_is_followed_and_one_that_cannot_be_read_is_named(

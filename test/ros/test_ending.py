@@ -1,4 +1,5 @@
-"""How processes end: in order, on any number of signals, and by force where something hangs."""
+"""How processes end: in order, gone from the graph, on any number of signals, and by force where something
+hangs."""
 
 from __future__ import annotations
 
@@ -6,8 +7,11 @@ import signal
 import time
 
 import pytest
+from std_msgs.msg import Empty
 
 from support.processes import REPOSITORY
+
+GONE = 5.0  # seconds; who leaves without a word stays in the graph for 20
 
 HANGING = """
 import ctypes, threading
@@ -88,3 +92,48 @@ def test_too_few_open_files_are_refused_with_a_sentence(ros_process, executable)
     assert process.wait() == 1
     (sentence,) = process.log.strip().splitlines()
     assert "16 files" in sentence and "ulimit -n" in sentence
+
+
+def left(observer, name: str) -> bool:
+    """Whether neither a node nor anything below its name is in the graph."""
+    known = observer.get_service_names_and_types() + observer.get_topic_names_and_types()
+    return name not in observer.get_node_names() and not any(own.startswith(f"/{name}/") for own, _ in known)
+
+
+@pytest.mark.parametrize("name", ["perception", "crop_classifier", "class_fusion"])
+def test_a_node_leaves_the_graph_as_it_ends_and_the_next_of_its_name_is_alone(
+    ros_graph, ros_process, model, name
+):
+    observer = ros_graph.node("observer")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        process = ros_process(f"lla_fusion_ros.ros {name}", params={"model": model}, name=name)
+        ros_graph.wait_for_node(name)
+        assert observer.get_node_names().count(name) == 1
+        assert process.stop(number) == 0, process.log
+        ros_graph.spin_until(lambda: left(observer, name), GONE, f"{name} to leave the graph")
+
+
+REFUSING = """
+import time
+from lla_fusion_ros.ros.class_fusion import ClassFusionNode
+from lla_fusion_ros.ros.process_life import run
+from lla_fusion_ros.types.errors import InputError
+
+class Refusing(ClassFusionNode):
+    def __init__(self):
+        super().__init__()
+        while not self.count_subscribers("/known"):
+            time.sleep(0.02)
+        raise InputError("not like this")
+
+run(Refusing)
+"""
+
+
+def test_a_node_that_refuses_to_start_does_not_stay_in_the_graph(ros_graph, ros_process):
+    observer = ros_graph.node("observer")
+    process = ros_process(REFUSING, name="refusing")
+    ros_graph.wait_for_node("class_fusion")
+    ros_graph.collect(observer, Empty, "/known")
+    assert process.wait() == 1 and "cannot start: not like this" in process.log, process.log
+    ros_graph.spin_until(lambda: left(observer, "class_fusion"), GONE, "the node to leave the graph")

@@ -46,6 +46,34 @@ def test_losses_are_a_warning_only_while_they_happen_and_stay_counted():
         assert left.values["dropped_queue_full"] == node.values["dropped_queue_full"] == "3"
 
 
+def test_boxes_that_settings_leave_out_are_no_warning():
+    health, tally = make()
+    for now in (1.0, 2.0, 3.0):
+        for camera in ("left", "right"):
+            tally.add(camera, "crops", 3)
+            tally.drop(camera, {"not_tracked": 60, "box_too_small": 60})
+            health.hear(camera, now)
+        node, left, _ = health.report(now, {})
+        assert (node.level, left.level) == (OK, OK)
+    assert left.values["not_tracked"] == "180" and "dropped_not_tracked" not in left.values
+
+
+@pytest.mark.parametrize(
+    ("reason", "cure"), [("not_tracked", "tracker_sure"), ("box_too_small", "min_box_size")]
+)
+def test_settings_that_leave_out_every_box_are_a_warning_that_names_them(reason, cure):
+    health, tally = make()
+    for now, level in ((1.0, OK), (2.0, WARN), (3.0, WARN)):
+        tally.drop("left", {reason: 60})
+        health.hear("left", now)
+        _, left, _ = health.report(now, {})
+        assert left.level == level
+    assert left.message.startswith(f"no box was ever used: 180 {reason} (lower {cure}"), left.message
+    tally.add("left", "crops")
+    health.hear("left", 4.0)
+    assert health.report(4.0, {})[1].level == OK
+
+
 def test_images_of_which_no_frame_is_made_are_a_warning():
     health, tally = make()
     for camera in ("left", "right"):

@@ -123,7 +123,19 @@ def test_the_settings_of_the_tracker_are_the_streams(make):
     for step in range(4):
         send(perception, step, (("",), BOXES[:1]))
     assert [fused.result.ids for fused in perception.step()] == [(), (), ("left/1",), ("left/1",)]
-    assert perception.tally.of("left")["dropped_not_tracked"] == 2
+    assert perception.tally.of("left")["not_tracked"] == 2
+
+
+def test_boxes_that_cannot_be_tracked_are_lost_and_those_that_need_not_be_are_no_loss(make):
+    perception = make()
+    for step in range(2):
+        boxes = np.concatenate([BOXES, [[np.nan, 20, 0, 9, 9], [20, 20, 0, -9, 9], [70, 10, 0, 9, 9]]])
+        pmf = np.array([[0.9], [0.9], [0.9], [0.9], [0.2]])  # the last one is too unsure to begin a track
+        send(perception, step, write_detections(Header(START + step * STEP, "left"), ("",) * 5, boxes, pmf))
+    assert [fused.result.ids for fused in perception.step()] == [("left/1", "left/2")] * 2
+    counts = perception.tally.of("left")
+    losses = {name: count for name, count in counts.items() if name.startswith("dropped_")}
+    assert losses == {"dropped_box_not_finite": 2, "dropped_box_inverted": 2} and counts["not_tracked"] == 2
 
 
 def test_an_empty_message_decides_nothing_and_a_message_without_ids_later_changes_nothing(make):
@@ -235,7 +247,7 @@ def test_ten_thousand_boxes_without_ids_do_not_hold_the_tracker_up(make):
     send(perception, 1, (("", ""), BOXES))
     first, second = *perception.step(), *perception.step()
     assert len(first.result.ids) == 200 and len(second.result.ids) == 2
-    assert perception.tally.of("left")["dropped_not_tracked"] == 9_800
+    assert perception.tally.of("left")["dropped_too_many_detections"] == 9_800
 
 
 def test_a_detector_that_puts_the_class_into_the_id_is_named_and_not_believed(make):
