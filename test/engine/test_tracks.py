@@ -60,11 +60,11 @@ STORIES = {
         {}, [("front", i / 10, "a") for i in range(4)], ("front", 0.1, "a"), [], {"duplicate": 1}, "", [],
     ),
     "a copy is a duplicate however late it comes, and what is new in it is late": (
-        {"max_lateness": 0.5}, [("front", 0, ["a", "b", ""]), ("left", 1, "a")], ("front", 0, ["a", "b", "", "c"]),
+        {"max_lateness": 0.5}, [("front", 0, "ab"), ("left", 1, "a")], ("front", 0, ["a", "b", "", "c"]),
         [], {"empty_id": 1, "duplicate": 2, "late": 1}, "", [],
     ),
     "a copy is a duplicate also where its track is forgotten": (
-        {"idle_timeout": 0.2, "max_lateness": 0.5}, [("front", 0, "a"), ("left", 0.4, "b")], ("front", 0, "a"),
+        {"idle_timeout": 0.2}, [("front", 0, "a"), ("left", 0.4, "b")], ("front", 0, "a"),
         [], {"duplicate": 1}, "", [],
     ),
     "a stamp of the time before a jump is none of the time after it": (

@@ -126,7 +126,6 @@ def duplicates(scene: Scene, checks: Checks) -> int:
     "others counted as `late`",
 )
 def reordering(scene: Scene, checks: Checks) -> int:
-    scene.wait_for_halves()  # they come as fast as the machine answers: only their order counts
     rng = np.random.default_rng(8)
     shots = list(scene.road.take(60))
     parts: list[tuple[float, Shot, str]] = []
