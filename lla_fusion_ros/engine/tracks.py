@@ -10,7 +10,8 @@ The rules, all in message time:
 - *Order*: a frame at most `max_lateness` behind the newest is fused in whatever order it comes; one further
   behind is dropped (`late`). See `clock.py`, also for clock jumps, which clear everything.
 - *Duplicates*: the same track, camera and stamp a second time is dropped (`duplicate`), also within one
-  frame. A track remembers its last 32 views for this; a view older than all of them is dropped as late.
+  frame, and however late it comes: which of two frames is faster must not change what is counted. The last
+  `REMEMBERED` frames of each camera are known for this; a frame older than all of them is late.
 - *Identity switch*: whoever detects it calls `restart`; the track keeps its row and begins again.
 - Empty ids and ids longer than 256 characters are dropped (`empty_id`, `long_id`).
 Every drop is counted with its reason.
@@ -19,7 +20,7 @@ Every drop is counted with its reason.
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -29,7 +30,7 @@ from lla_fusion_ros.engine.clock import MessageClock
 from lla_fusion_ros.types.settings import FusionSettings
 
 SECOND = 1_000_000_000
-REMEMBERED = 32  # views that a track keeps the stamps and cameras of to recognise duplicates
+REMEMBERED = 256  # frames of a camera of which it is known whose views were fused
 LONGEST_ID = 256
 FIRST_ROWS = 64
 
@@ -59,28 +60,19 @@ class _Track:
     """What the store knows of one track: plain numbers, as a frame mostly has few tracks.
 
     Attributes:
-        first: the stamp that its age counts from.
+        first: the stamp that its age counts from; 0 before the first view.
         newest: its newest stamp.
         used: the newest stamp of the object that it belongs to.
-        recent: stamp and column of the camera of its last views; empty before the first.
         views: how many views of each camera were fused.
     """
 
-    __slots__ = ("first", "id", "newest", "recent", "row", "used", "views")
+    __slots__ = ("first", "id", "newest", "row", "used", "views")
 
     def __init__(self, track_id: str, row: int) -> None:
         self.id = track_id
         self.row = row
         self.first = self.newest = self.used = 0
         self.views: list[int] = []
-        self.recent: deque[tuple[int, int]] = deque(maxlen=REMEMBERED)
-
-    def refusal(self, view: tuple[int, int]) -> str:
-        """Why a view out of order may not be fused; empty where it may."""
-        if view in self.recent:
-            return "duplicate"
-        full = len(self.recent) == REMEMBERED
-        return "late" if full and view[0] < min(stamp for stamp, _ in self.recent) else ""
 
 
 class TrackStore:
@@ -93,6 +85,8 @@ class TrackStore:
         self._tracks: list[_Track | None] = [None] * self.allocated  # by row
         self._free = list(range(self.allocated - 1, -1, -1))
         self._oldest_newest = 0  # no track's newest view is older than this
+        # Whose views were fused, by camera and stamp: hashes, since ids may be long.
+        self._fused: defaultdict[str, dict[int, tuple[int, ...]]] = defaultdict(dict)
         self._clock = MessageClock(0, 1)
         self._settings = settings
         self.configure(settings)
@@ -116,6 +110,7 @@ class TrackStore:
     def clear(self) -> list[tuple[str, int]]:
         """Forget all tracks and the time; the tracks, with the row each had."""
         self._clock.reset()
+        self._fused.clear()
         return self._forget(self._living())
 
     def admit(self, camera: str, stamp: int, ids: Sequence[str]) -> Admission:
@@ -123,18 +118,27 @@ class TrackStore:
         dropped: defaultdict[str, int] = defaultdict(int)
         removed: list[tuple[str, int]] = []
         judgement = self._clock.judge(camera, stamp)
-        if judgement in ("late", "no_stamp"):
-            dropped[judgement] += len(ids)
-            nobody = np.zeros(0, np.intp)
-            return Admission(nobody, nobody, np.zeros(0, bool), (), dict(dropped), False)
+        if judgement == "no_stamp":
+            return self._refused({"no_stamp": len(ids)})
         if judgement == "jump":
+            self._fused.clear()
             removed += self._forget(self._living())
-        removed += self._forget_idle()
         named = self._named(ids, dropped)
+        self._drop_copies(camera, stamp, named, dropped)
+        if judgement == "late" or self._is_forgotten(camera, stamp):
+            if named or not dropped:  # an empty frame has no answer either
+                dropped["late"] += len(named)
+            return self._refused(dropped)
+        removed += self._forget_idle()
         removed += self._begin_new(named)
-        column = self._column(camera)
-        kept, rows, fresh = self._note(named, column, stamp, dropped)
+        kept, rows, fresh = self._note(named, camera, stamp)
         return Admission(kept, rows, fresh, tuple(removed), dict(dropped), judgement == "jump")
+
+    @staticmethod
+    def _refused(dropped: dict[str, int]) -> Admission:
+        """Nothing of a frame is fused."""
+        nobody = np.zeros(0, np.intp)
+        return Admission(nobody, nobody, np.zeros(0, bool), (), dict(dropped), False)
 
     def member_rows(self, members: Sequence[str], stamp: int) -> list[int]:
         """The rows of tracks that are one object, seen at this time, as far as they are known."""
@@ -196,6 +200,18 @@ class TrackStore:
                 del named[name]
         return named
 
+    def _drop_copies(self, camera: str, stamp: int, named: dict[str, int], dropped: dict[str, int]) -> None:
+        """Take out whose view of this camera and stamp was fused before."""
+        fused = self._fused[camera].get(stamp, ())
+        for name in [name for name in named if hash(name) in fused] if fused else ():
+            dropped["duplicate"] += 1
+            del named[name]
+
+    def _is_forgotten(self, camera: str, stamp: int) -> bool:
+        """Whether a frame is so old that it is not known any more whose views were fused."""
+        fused = self._fused[camera]
+        return len(fused) == REMEMBERED and stamp not in fused and stamp < min(fused)
+
     def _begin_new(self, named: dict[str, int]) -> list[tuple[str, int]]:
         """Give those that are new a row; the tracks that had to go for them."""
         new = [name for name in named if name not in self._index]
@@ -227,30 +243,32 @@ class TrackStore:
         return self.cameras.index(camera)
 
     def _note(
-        self, named: dict[str, int], column: int, stamp: int, dropped: dict[str, int]
+        self, named: dict[str, int], camera: str, stamp: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Write the views down that are in time: their positions, rows, and which begin again.  3 x [kept]"""
-        view, oldest_first = (stamp, column), stamp - self._max_age if self._max_age > 0 else 0
-        kept, rows, fresh = [], [], []
-        for name, position in named.items():
+        """Write the views down: their positions, rows, and which begin again.  3 x [kept]"""
+        column, oldest_first = self._column(camera), max(stamp - self._max_age, 1) if self._max_age > 0 else 1
+        rows, fresh = [], []
+        for name in named:
             track = self._index[name]
             track.used = max(track.used, stamp)
-            if stamp > track.newest:
-                track.newest = stamp
-            elif reason := track.refusal(view):  # out of order, as hardly ever
-                dropped[reason] += 1
-                continue
-            begins = not track.recent or track.first < oldest_first
+            track.newest = max(track.newest, stamp)
+            begins = track.first < oldest_first
             if begins:
                 track.first = stamp
                 track.views = [0] * len(self.cameras)
             track.views[column] += 1
-            track.recent.append(view)
-            kept.append(position)
             rows.append(track.row)
             fresh.append(begins)
+        if named:
+            self._remember(camera, stamp, named)
         self._oldest_newest = min(self._oldest_newest, stamp)
-        return np.array(kept, np.intp), np.array(rows, np.intp), np.array(fresh, bool)
+        return np.array(list(named.values()), np.intp), np.array(rows, np.intp), np.array(fresh, bool)
+
+    def _remember(self, camera: str, stamp: int, names: Iterable[str]) -> None:
+        fused = self._fused[camera]
+        fused[stamp] = (*fused.get(stamp, ()), *map(hash, names))
+        if len(fused) > REMEMBERED:
+            del fused[min(fused)]
 
     def _forget_idle(self) -> list[tuple[str, int]]:
         assert self._clock.newest is not None

@@ -59,12 +59,10 @@ def load(*names: tuple[str, str]) -> list[Callable[..., Any]]:
     check_open_files()
     share_one_heap()  # before torch and DDS start their threads
     try:
-        STOP.interrupt(True)
-        found = [getattr(importlib.import_module(module), name) for module, name in names]
-        STOP.interrupt(False)
+        with STOP.interrupts():
+            return [getattr(importlib.import_module(module), name) for module, name in names]
     except KeyboardInterrupt:
         os._exit(0)  # an interpreter that clears up has no handlers any more: a second signal would kill it
-    return found
 
 
 def check_open_files() -> None:

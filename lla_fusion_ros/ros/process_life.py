@@ -70,11 +70,8 @@ def run(make_node: Callable[[], ManagedNode], args: list[str] | None = None) -> 
 
 def _start(node: ManagedNode) -> None:
     """Load the model; that takes seconds, and a signal need not wait for it."""
-    try:
-        STOP.interrupt(True)
+    with STOP.interrupts():
         node.start()
-    finally:
-        STOP.interrupt(False)
 
 
 def begin(args: Sequence[str] | None = None) -> None:
@@ -91,6 +88,8 @@ def begin(args: Sequence[str] | None = None) -> None:
         )
     with _refusing_arguments():
         rclpy.init(args=None if args is None else list(args))
+    if STOP.came:  # before anybody could tell ROS
+        rclpy.try_shutdown()
 
 
 def _keep_memory() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -56,6 +58,18 @@ STORIES = {
     ),
     "a late duplicate is recognised": (
         {}, [("front", i / 10, "a") for i in range(4)], ("front", 0.1, "a"), [], {"duplicate": 1}, "", [],
+    ),
+    "a copy is a duplicate however late it comes, and what is new in it is late": (
+        {"max_lateness": 0.5}, [("front", 0, "ab"), ("left", 1, "a")], ("front", 0, ["a", "b", "", "c"]),
+        [], {"empty_id": 1, "duplicate": 2, "late": 1}, "", [],
+    ),
+    "a copy is a duplicate also where its track is forgotten": (
+        {"idle_timeout": 0.2}, [("front", 0, "a"), ("left", 0.4, "b")], ("front", 0, "a"),
+        [], {"duplicate": 1}, "", [],
+    ),
+    "a stamp of the time before a jump is none of the time after it": (
+        {}, [("front", 0, "a"), ("front", 9, "a"), ("front", 0, "b")], ("front", 0, "ab"),
+        [0], {"duplicate": 1}, "", [[1]],
     ),
     "a slightly late frame is fused": (
         {"max_lateness": 0.5}, [("front", 1.0, "a")], ("front", 0.6, "a"), [0], {}, "", [[2]],
@@ -127,11 +141,26 @@ def test_rows_double_when_needed() -> None:
     assert store.admit("front", at(0.3), ["0"]).rows.tolist() == first.tolist()
 
 
-def test_a_view_older_than_what_the_track_remembers_is_late() -> None:
+def test_a_frame_older_than_what_is_remembered_of_its_camera_is_late() -> None:
     store = make_store()
     for step in range(REMEMBERED + 1):
         store.admit("front", at(0.3 + 0.001 * step), ["a"])
-    assert store.admit("front", at(0.2), ["a"]).dropped == {"late": 1}
+    assert store.admit("front", at(0.3), ["a"]).dropped == {"late": 1}
+    assert store.admit("front", at(0.301), ["a"]).dropped == {"duplicate": 1}
+    assert store.admit("left", at(0.3), ["a"]).dropped == {}
+
+
+@settings(max_examples=50, deadline=None)
+@given(delays=st.lists(st.integers(0, 19), min_size=1, max_size=40))
+def test_every_copy_is_counted_as_one_whatever_comes_before_it(delays) -> None:
+    frames = [(("front", "left")[number % 2], at(0.1 * number), ["a", str(number)]) for number in range(40)]
+    coming = [(number, 0, frames[number]) for number in range(40)]
+    coming += [(number + delay, 1, frames[number]) for number, delay in enumerate(delays)]
+    store = make_store(idle_timeout=0.5, max_lateness=0.5, clock_jump=2.0)
+    dropped = Counter()
+    for _, _, frame in sorted(coming, key=lambda each: each[:2]):
+        dropped.update(store.admit(*frame).dropped)
+    assert dropped == {"duplicate": 2 * len(delays)}
 
 
 def test_a_backward_clock_jump_clears_everything_once() -> None:

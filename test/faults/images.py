@@ -49,7 +49,6 @@ def image_message(
     "every frame is fused, as the core decodes it; encodings that nobody knows are counted as `bad_image`",
 )
 def sizes_and_encodings(scene: Scene, checks: Checks) -> int:
-    scene.wait_for_halves()
     injected = unknown = 0
     for encoding, convert in ENCODINGS.items():
         for scale in SCALES[: scene.times(len(SCALES))]:
@@ -73,7 +72,6 @@ def sizes_and_encodings(scene: Scene, checks: Checks) -> int:
     "each is counted as `bad_image`, none is fused as grey",
 )
 def half_written_jpegs(scene: Scene, checks: Checks) -> int:
-    scene.wait_for_halves()
     rng = np.random.default_rng(1)
     count = scene.times(20)
     for number in range(count):
@@ -95,7 +93,6 @@ def half_written_jpegs(scene: Scene, checks: Checks) -> int:
     "each is counted as `bad_image`",
 )
 def truncated_images(scene: Scene, checks: Checks) -> int:
-    scene.wait_for_halves()
     rng = np.random.default_rng(2)
     count = 0
     for _ in range(scene.times(5)):
@@ -123,7 +120,6 @@ def truncated_images(scene: Scene, checks: Checks) -> int:
     "each is counted as `bad_image` before anything is allocated",
 )
 def hundred_megapixels(scene: Scene, checks: Checks) -> int:
-    scene.wait_for_halves()
     count = scene.times(10)
     side = 10_000
     jpeg = b"\xff\xd8\xff\xc0" + struct.pack(">HBHHB", 17, 8, side, side, 3) + bytes(9) + b"\xff\xd9"

@@ -137,8 +137,8 @@ def the_node_stands_still(scene: Scene, checks: Checks) -> int:
     "each is taken; every frame is fused or counted",
 )
 def settings_under_load(scene: Scene, checks: Checks) -> int:
-    changes = [("sync_wait", 3.0), ("max_detections", 200), ("sync_memory", 100), ("queue_depth", 30)]
-    changes += [("sync_wait", 2.0), ("max_detections", 256), ("sync_memory", 256)]
+    changes = [("sync_wait", 50.0), ("max_detections", 200), ("sync_memory", 100), ("queue_depth", 30)]
+    changes += [("sync_wait", PARAMS["sync_wait"]), ("max_detections", 256), ("sync_memory", 256)]
     changes += [("queue_depth", PARAMS["queue_depth"])]
     frames = scene.times(80) // 2 * 2
     for number, shot in enumerate(scene.road.take(frames)):

@@ -18,7 +18,6 @@ from faults.drive import CAMERAS, COMPRESSED, Road, with_boxes
 from faults.judge import Judge
 from faults.outcome import Checks
 from faults.stage import MODULES, PATIENCE, Diagnosed, Stage, memory_mb
-from lla_fusion_ros.stream.stream_settings import StreamSettings
 from support.camera import CameraOnGraph, stamp_of
 from support.processes import RosProcess
 from support.waiting import wait_for
@@ -34,7 +33,11 @@ PARAMS = {
     "queue_depth": 20,  # a frame that cannot be used is not waited for; it must not push others out
     "output_depth": 500,
     "listed_mass": 1.0,
+    # Halves are paired however far apart a busy machine takes them: no count may hang on its load.
+    "sync_wait": 60.0,
+    "sync_lead": 60.0,
 }
+NOT_OF_CLASS_FUSION = ("device", "sync_lead")
 
 
 class Scene(Judge):
@@ -65,7 +68,6 @@ class Scene(Judge):
         self.road = road or Road()
         self._before: dict[tuple[str, str], Counter[str]] = {}
         self._settled = False
-        self._patient = False
         self._setters: dict[str, Any] = {}
         self.meet()
 
@@ -80,7 +82,7 @@ class Scene(Judge):
     def start(self, name: str, **options: Any) -> RosProcess:
         params = {**PARAMS, **options.pop("params", {})}
         if name == "class_fusion":
-            del params["device"]
+            params = {key: value for key, value in params.items() if key not in NOT_OF_CLASS_FUSION}
         module = next(module for kind, module in MODULES.items() if name.startswith(kind))
         return self.stage.start(module, name, params=params, remap={"__node": name}, **options)
 
@@ -111,21 +113,8 @@ class Scene(Judge):
         self.drain()
         self.reset()
 
-    def wait_for_halves(self) -> None:
-        """Until the next reset, halves are paired however far apart a busy machine takes them."""
-        self._set_patience(60.0, 60.0)
-        self._patient = True
-
-    def _set_patience(self, wait: float, lead: float) -> None:
-        for name, seconds in (("sync_wait", wait), ("sync_lead", lead)):
-            assert self.set_parameter("perception", name, seconds).successful, f"{name} not set"
-
     def reset(self) -> None:
         """Let the nodes forget all tracks, and the judge with them; what was sent and said is settled."""
-        if self._patient:
-            usual = StreamSettings()
-            self._set_patience(usual.sync_wait, usual.sync_lead)
-            self._patient = False
         for name in self.nodes:
             self.graph.call(self.vehicle, Trigger, f"/{name}/reset", Trigger.Request(), PATIENCE, repeat=10.0)
         self.diagnosed.fresh(self.nodes)  # what waited for its other half is forgotten too
@@ -145,17 +134,10 @@ class Scene(Judge):
         """How much the counters have grown, by node and camera."""
         return {f"{node}: {camera}": dict(self.growth(node, camera)) for node, camera in self._before}
 
-    def check_counts(
-        self,
-        checks: Checks,
-        node: str,
-        camera: str,
-        expected: Mapping[str, int],
-        seen: Callable[[Counter[str]], Counter[str]] = lambda counts: counts,
-    ) -> None:
+    def check_counts(self, checks: Checks, node: str, camera: str, expected: Mapping[str, int]) -> None:
         """Counters grew by just so much; a frame still under way gets a few more reports to arrive."""
         for _ in range(REPORTS):
-            found = seen(self.growth(node, camera))
+            found = self.growth(node, camera)
             if all(found[key] == count for key, count in expected.items()):
                 break
             self.diagnosed.fresh(self.nodes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 
 from builtin_interfaces.msg import Time
@@ -49,23 +48,8 @@ def clock_steps(scene: Scene, checks: Checks) -> int:
     for camera in CAMERAS:
         losses = scene.core_losses(camera)
         checks.that(losses["dropped_late"], f"{camera}: no frame was late, the fault is too mild")
-        scene.check_counts(checks, "perception", camera, _old(losses), _old)
+        scene.check_counts(checks, "perception", camera, losses)
     return len(steps)
-
-
-def _old(counts: Counter[str]) -> Counter[str]:
-    """`late` and `duplicate` as one: a frame without an answer is not waited for, and where the next frame of
-    the other camera overtakes it, a duplicate comes too late."""
-    return Counter(
-        {
-            **{
-                name: count
-                for name, count in counts.items()
-                if name not in ("dropped_late", "dropped_duplicate")
-            },
-            "dropped_old": counts["dropped_late"] + counts["dropped_duplicate"],
-        }
-    )
 
 
 @fault(

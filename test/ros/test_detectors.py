@@ -302,7 +302,7 @@ def test_a_class_in_the_place_of_the_id_is_an_error_and_the_built_in_tracker_tak
 
 
 def test_objects_that_come_cut_out_are_fused_without_boxes(ros_graph, make_node, detector, listener, capfd):
-    make_node(cameras=["left"]).start()
+    make_node(cameras=["left"], sync_lead=2.0).start()  # a frame is waited for so long
     crops = detector.create_publisher(Image, "left/crops", 50)
     fused = connect(ros_graph, listener, crops)
     for step in range(3):

@@ -31,7 +31,8 @@ the other side's answer would already find its way back. Where an answer is expe
 topic, use `publish_until`, or a service.
 
 perception_node
-    make(*arguments, **parameters) -> PerceptionNode, on the graph, stopped at the end of the test.
+    make(*arguments, **parameters) -> PerceptionNode, on the graph, stopped at the end of the test. It pairs
+    images and detections however far apart a busy machine takes them, unless the parameters say otherwise.
 
 detector
     The node of cameras and detectors, a DDS participant of its own: in one participant a topic has one type.
@@ -59,6 +60,7 @@ from .domains import reserved_domain
 from .processes import ProcessDied, RosProcess, child_environment, python_command
 from .waiting import DEFAULT_TIMEOUT, wait_for
 
+PATIENT = {"sync_wait": 60.0, "sync_lead": 60.0}
 LATCHED = QoSProfile(
     depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL
 )
@@ -237,7 +239,7 @@ def perception_node(ros_graph: RosGraph) -> Iterator[Callable[..., Any]]:
     nodes = []
 
     def make(*arguments: str, **parameters: Any) -> PerceptionNode:
-        overrides = [Parameter(name, value=value) for name, value in parameters.items()]
+        overrides = [Parameter(name, value=value) for name, value in {**PATIENT, **parameters}.items()]
         node = PerceptionNode(parameter_overrides=overrides, cli_args=list(arguments) or None)
         nodes.append(ros_graph.add(node))
         return node
