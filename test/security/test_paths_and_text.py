@@ -152,7 +152,7 @@ def test_the_table_has_a_row_for_each_view_whatever_the_ids(outcome) -> None:
     with (folder / "work" / "out" / "fused.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == done.result.views
-    assert {row["track"] for row in rows} >= {SCRIPT, "../../../escaped", "a\nb"}
+    assert {row["track"] for row in rows} >= {SCRIPT, "../../../escaped", "a\\nb"}
 
 
 def test_no_cell_of_the_table_is_a_formula(outcome) -> None:
