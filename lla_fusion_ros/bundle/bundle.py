@@ -10,7 +10,7 @@ bytes of a graph of one trunk or several, `basis.<trunk>` (see `networks/heads.p
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ import numpy as np
 from lla_fusion_ros.bundle.container import read_container, write_container
 from lla_fusion_ros.bundle.meta import BundleMeta, meta_from_dict
 from lla_fusion_ros.bundle.resources import NO_NETWORKS, SCORES, find_model
+from lla_fusion_ros.fusion.hypotheses import ChangeRates
 from lla_fusion_ros.networks.heads import Head
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import BundleError, InputError, LlaFusionError, unknown_name
@@ -27,7 +28,7 @@ from lla_fusion_ros.types.errors import BundleError, InputError, LlaFusionError,
 if TYPE_CHECKING:  # torch takes seconds to import; a fusion node without networks never needs it
     from lla_fusion_ros.networks import Ensemble, Normalisation, SplitNetwork
     from lla_fusion_ros.reliance.statements import Reliance
-    from lla_fusion_ros.warnings.model import WarningModel
+    from lla_fusion_ros.warnings.model import AlarmTable, WarningModel
 
 ONNX = "onnx"  # the name of the architecture whose networks are graphs only
 PMF_FUSERS = ("ema", "last", "log_linear", "log_odds", "mean_pmf", "pool", "product", "vote")
@@ -256,6 +257,29 @@ class Bundle:
                 raise InputError(f"changing classes: {unknown_name('class', name, self.class_names)}")
         return np.isin(self.class_names, names)
 
+    def change_rates(self) -> ChangeRates:
+        """How often objects and classes change; what the file does not say is usual."""
+        stored = self.meta.changes
+        rates = ChangeRates(
+            **{f.name: float(stored[f.name]) for f in fields(ChangeRates) if f.name in stored}
+        )
+        if not (0 <= rates.identity <= 100 and 0 <= rates.change <= 100 and 0 < rates.lapse < 1):
+            raise BundleError(f"bundle '{self.source}' has impossible rates of change: {rates}")
+        return rates
+
+    def change_alarm(self) -> AlarmTable:
+        """How often the log-odds of a change of ordinary tracks ever rise how high."""
+        from lla_fusion_ros.warnings.model import USUAL_CHANGE, AlarmTable
+
+        if "alarm" not in self.meta.changes:
+            return USUAL_CHANGE
+        try:
+            table = AlarmTable.from_dict(self.meta.changes["alarm"])
+        except (KeyError, TypeError) as error:
+            raise BundleError(f"bundle '{self.source}': the thresholds of changes lack {error}") from None
+        table.check()
+        return table
+
     def reliance(self) -> Reliance | None:
         """The calibration of sets and bounds, or None where nothing was fitted."""
         if not self.meta.reliance:
@@ -296,6 +320,8 @@ class Bundle:
             self.fuser()
             self.reliance()
             self.changing()
+            self.change_rates()
+            self.change_alarm()
             model = self.warning_model()
             if model is not None:
                 model.check(self.networks, self._features())

@@ -33,6 +33,7 @@ class BundleMeta:
         weight_prior: lambda_w, the prior used where variances serve as weights.
         trunks: of the ONNX graphs, where there are any: the trunk that each network stands on.
         changing: names of classes that change into each other under one id, as the states of a light do.
+        changes: how often objects change, and how often ordinary tracks look so (`Bundle.change_rates`).
         plugins: Python modules that register the architecture, where it is not the package's own.
         default_fuser: chosen by cross-validation on validation tracks.
         fusers: the fitted scalars of every fuser.
@@ -56,6 +57,7 @@ class BundleMeta:
     softmax_temperature: tuple[float, ...] = ()
     trunks: tuple[int, ...] = ()
     changing: tuple[str, ...] = ()
+    changes: dict[str, Any] = field(default_factory=dict)
     plugins: tuple[str, ...] = ()
     weight_prior: float | None = None
     fusers: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -93,6 +95,7 @@ def meta_from_dict(document: Any, where: str) -> BundleMeta:
             "fusers",
             "warnings",
             "reliance",
+            "changes",
             "scores",
             "dataset",
             "training",

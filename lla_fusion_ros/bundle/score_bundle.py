@@ -10,6 +10,7 @@ from lla_fusion_ros.bundle.bundle import SCORES, Bundle, make_bundle
 from lla_fusion_ros.bundle.meta import BundleMeta
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 
+LAPSE = 0.03  # how wrong a detector's sure score can be
 PLACES = 100  # classes that an uncalibrated bundle has room for, named as messages name them
 _UNSEEN = "unseen "
 # A view of scores has no features: one that is always 0, and the 1 of the bias.
@@ -41,6 +42,7 @@ def score_meta(class_names: tuple[str, ...], architecture: dict[str, object]) ->
         prior_precision=1.0,
         posterior_temperature=0.0,
         default_fuser="pool",
+        changes={"lapse": LAPSE},
     )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from lla_fusion_ros.cli.words import check_file, data_options
 from lla_fusion_ros.types.errors import InputError, LlaFusionError, unknown_name
 from lla_fusion_ros.types.printable import printable
-from lla_fusion_ros.types.settings import RENAMED, FusionSettings
+from lla_fusion_ros.types.settings import HALF_LIFE, RENAMED, FusionSettings, hazard_of
 
 if TYPE_CHECKING:
     from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
@@ -184,6 +184,10 @@ def settings_from(args: argparse.Namespace) -> tuple[FusionSettings, StreamSetti
         if name in RENAMED:
             print(f"'{name}' is now called '{RENAMED[name]}'", file=sys.stderr)
             name = RENAMED[name]
+        if name == HALF_LIFE:
+            hazard, sentence = hazard_of(_parse(text, value, "float"))
+            print(f"setting {sentence}", file=sys.stderr)
+            name, value = "class_hazard", str(hazard)
         if name not in kinds:
             raise InputError(f"--set {text}: {unknown_name('setting', name, kinds)}")
         kind, type_name = kinds[name]

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from lla_fusion_ros.engine.cost import check_cost
 from lla_fusion_ros.engine.tracks import TrackStore
-from lla_fusion_ros.fusion.base import Fuser
+from lla_fusion_ros.fusion.base import Fuser, SumFuser
+from lla_fusion_ros.fusion.hypotheses import Belief, ChangeRates, Hypotheses
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured, zero_views
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.pmf import entropy
 from lla_fusion_ros.types.settings import FusionSettings
-from lla_fusion_ros.types.views import Others, Views, grown, put_rows, rows_of, state_bytes, take_rows
+from lla_fusion_ros.types.views import Others, Views, grown, put_rows, state_bytes, take_rows
 from lla_fusion_ros.warnings.flow import UNREADABLE, TrackWarnings, rates
-from lla_fusion_ros.warnings.model import WarningModel
+from lla_fusion_ros.warnings.model import AlarmTable, WarningModel
 from lla_fusion_ros.warnings.result import Verdicts
 
 
@@ -32,6 +33,10 @@ class FusionModel(Protocol):
     def warning_model(self) -> WarningModel | None: ...
 
     def changing(self, named: str = "") -> np.ndarray: ...
+
+    def change_rates(self) -> ChangeRates: ...
+
+    def change_alarm(self) -> AlarmTable: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,7 @@ class FrameResult:
         pmf: fused class distributions, each sums to 1.                                    [n, classes]
         verdicts: one for each.
         cleared: tracks whose warning ended with this frame, also because they were forgotten or aged out.
-        restarted: tracks that begin again because of an identity switch.
+        restarted: tracks that begin again, as their class or their object has changed.
         removed: tracks that were forgotten (idle, capacity, clock jump).
         dropped: detections that were not fused, by reason.
         jumped: the clock jumped back and all tracks were cleared.
@@ -97,14 +102,26 @@ class Change:
 
     Attributes:
         changing: the classes that change under one id.  [classes] bool
-        fuser: the fuser they ask for; None: the one in use stays.
-        state: of that fuser, empty.
+        fused: of the fuser they ask for, empty; None: the one in use stays.
     """
 
     settings: FusionSettings
     changing: np.ndarray
-    fuser: Fuser | None = None
-    state: Any = None
+    fused: _Fused | None = None
+
+
+@dataclass(slots=True)
+class _Fused:
+    """A fuser and what it knows of all tracks, by row.
+
+    Attributes:
+        hypotheses: of the fuser; where that is no sum, of the pool.
+        state: of a fuser that is no sum.
+    """
+
+    fuser: Fuser
+    hypotheses: Hypotheses
+    state: Any
 
 
 class FusionEngine:
@@ -114,18 +131,18 @@ class FusionEngine:
         self._model = model
         self._posterior = model.posterior()
         self.settings = settings or FusionSettings()
-        self._fuser = self._make_fuser(self.settings)
         self._store = TrackStore(self.settings)
+        self._changing = model.changing(self.settings.changing_classes)
         # One row per track in each of these; the store says which row is whose.
-        self._state: Any = self._fuser.initial(self._store.allocated)
-        self._warnings = TrackWarnings(model.warning_model(), self._posterior, self._store.allocated)
-        self._faded = np.zeros(self._store.allocated, np.int64)  # stamp up to which evidence has faded
-        self._changes = np.zeros(self._store.allocated, bool)  # whether its class is one that changes
-        self._changing = self._changing_classes(self.settings)
+        self._fused = self._empty(self._make_fuser(self.settings))
+        self._configure_changes()
+        self._warnings = TrackWarnings(
+            model.warning_model(), model.change_alarm(), self._posterior, self._store.allocated
+        )
 
     @property
     def fuser(self) -> Fuser:
-        return self._fuser
+        return self._fused.fuser
 
     @property
     def tracks(self) -> int:
@@ -134,7 +151,9 @@ class FusionEngine:
 
     def bytes_per_track(self) -> int:
         """Memory of one track: fuser and warnings; it does not grow with the track's length."""
-        return round(state_bytes(self._state) / self._store.allocated) + self._warnings.bytes_per_track()
+        state = self._fused.state
+        own = 0.0 if state is None else state_bytes(state) / self._store.allocated
+        return round(own + self._fused.hypotheses.bytes_per_track()) + self._warnings.bytes_per_track()
 
     def configure(self, settings: FusionSettings) -> tuple[str, ...]:
         """New settings from the next frame on; a refused one leaves everything as it was.
@@ -145,13 +164,13 @@ class FusionEngine:
 
     def prepare(self, settings: FusionSettings) -> Change:
         """Try new settings out and cost them; what cannot work is refused. Nothing changes before `take`."""
-        changing = self._changing_classes(settings)
+        changing = self._model.changing(settings.changing_classes)
         if (settings.fuser, settings.window) == (self.settings.fuser, self.settings.window):
-            check_cost(self._fuser, settings)
+            check_cost(self.fuser, settings)
             return Change(settings, changing)
         fuser = self._make_fuser(settings)
         try:
-            return Change(settings, changing, fuser, fuser.initial(self._store.allocated))
+            return Change(settings, changing, self._empty(fuser))
         except MemoryError:
             raise InputError(f"fuser '{fuser.name}' does not fit into the memory of this machine") from None
 
@@ -163,18 +182,15 @@ class FusionEngine:
         """
         self._store.configure(change.settings)
         self.settings, self._changing = change.settings, change.changing
-        if change.fuser is not None:
-            self._fuser = change.fuser
-        return self.reset(change.state) if change.fuser is not None else ()
+        if change.fused is not None:
+            self._fused = change.fused
+        self._configure_changes()
+        return self.reset() if change.fused is not None else ()
 
-    def reset(self, empty: Any = None) -> tuple[str, ...]:
-        """Forget all tracks; returned are those whose warning ends with that.
-
-        `empty` is a state of tracks that have seen nothing, where it is at hand.
-        """
+    def reset(self) -> tuple[str, ...]:
+        """Forget all tracks; returned are those whose warning ends with that."""
         ended = self._forget(self._store.clear())
-        ready = empty is not None and rows_of(empty) == self._store.allocated
-        self._state = empty if ready else self._fuser.initial(self._store.allocated)
+        self._make_room()
         return ended
 
     def update(self, observation: Observation) -> FrameResult:
@@ -193,36 +209,22 @@ class FusionEngine:
         self._make_room()
         aged = self._begin(rows[admission.fresh])
 
-        # Fuse, then look for contradictions; a track that turned out to show another object begins again.
+        # Fuse, then judge; a track that turned out to show something else begins again.
         members = tuple(observation.groups.get(ids[i], ()) for i in admission.kept)
         lead, others = self._joined(rows, members, stamp)
-        if self._changing.any():
-            self._fade(np.unique(np.concatenate([rows, *(more for _, more in others)])), stamp)
-        own = pmf = self._fuse(rows, views)
-        self._changes[rows] = own[:, self._changing].sum(axis=1) > 0.5
+        column = self._store.camera_index(camera)
+        belief, pmf, own = self._fuse(rows, views, column, stamp, others)
         taken_over: tuple[str, ...] = ()
         if others:
-            pmf = self._fuser.predict_joined(self._state, rows, others)
             spoken_for = np.concatenate([rows[rows != lead], *(more for _, more in others)])
             spoken_for = spoken_for[~np.isin(spoken_for, lead)]
             taken_over = tuple(self._store.ids(spoken_for[self._warnings.hand_over(spoken_for)]))
-        seen = self._seen(rows, others)
-        total = seen.sum(axis=1)
-        column = self._store.camera_index(camera)
+        total = self._seen(rows, others).sum(axis=1)
         scores, decision = self._warnings.update(
-            rows, views, column, stamp, total, self.settings, lead, others, self._changing
+            rows, views, column, stamp, total, self.settings, belief, lead, others
         )
-        if decision.restart.any():
-            again = rows[decision.restart]
-            rest = [more[decision.restart[places]] for places, more in others]
-            for part in rest:
-                self._store.empty(part)
-                put_rows(self._state, part, self._fuser.initial(len(part)))
-            self._store.restart(again, camera)
-            put_rows(self._state, again, self._fuser.initial(len(again)))
-            newest = measured(views.take(decision.restart), self._posterior)
-            pmf[decision.restart] = own[decision.restart] = self._fuse(again, newest)
-            seen = self._seen(rows, others)
+        self._store.restart(rows[belief.ended], camera)
+        seen = self._seen(rows, others)
         # What nobody can read is never shown as sure: half of it is "any class".
         unreadable = decision.raised[:, [UNREADABLE]]
         pmf = np.where(unreadable, (pmf + 1 / pmf.shape[1]) / 2, pmf)
@@ -245,15 +247,15 @@ class FusionEngine:
                 thresholds=rates(self.settings),
             ),
             cleared=(*forgotten, *aged, *taken_over, *names(lead[decision.ended])),
-            restarted=tuple(names(lead[decision.restart])),
+            restarted=tuple(names(lead[belief.object_ended])),
             removed=tuple(name for name, _ in admission.removed),
             dropped=admission.dropped,
             jumped=admission.jumped,
-            notes=self._fuser.notes if (total > 1).any() else (),
+            notes=self.fuser.notes if (total > 1).any() else (),
             switched=tuple(names(lead[decision.switched])),
             own=own,
             members=members,
-            changed=tuple(names(lead[decision.changed])),
+            changed=tuple(names(lead[belief.object_ended & belief.class_change])),
         )
 
     def _joined(
@@ -292,37 +294,53 @@ class FusionEngine:
         fuser.predict(fuser.update(fuser.initial(1), zero_views(self._posterior)))
         return fuser
 
-    def _changing_classes(self, settings: FusionSettings) -> np.ndarray:
-        """[classes] bool"""
-        return self._model.changing(settings.changing_classes) & (settings.class_half_life > 0)
+    def _empty(self, fuser: Fuser) -> _Fused:
+        """Of tracks that have seen nothing."""
+        rows, pooled = self._store.allocated, fuser
+        if not isinstance(pooled, SumFuser):
+            pooled = self._model.fuser("pool")
+        assert isinstance(pooled, SumFuser)
+        hypotheses = Hypotheses(pooled, ChangeRates(), self._changing, rows)
+        return _Fused(fuser, hypotheses, None if pooled is fuser else fuser.initial(rows))
 
-    def _fuse(self, rows: np.ndarray, views: MeasuredViews) -> np.ndarray:
-        """Add one view to each row; the fused class distributions.  [rows, classes]"""
-        part = self._fuser.update(take_rows(self._state, rows), views)
-        put_rows(self._state, rows, part)
-        return self._fuser.predict(part)
+    def _configure_changes(self) -> None:
+        given, settings = self._model.change_rates(), self.settings
+        rates = replace(
+            given,
+            identity=settings.identity_hazard or given.identity,
+            change=settings.class_hazard or given.change,
+        )
+        self._fused.hypotheses.configure(rates, self._changing, settings.moment, settings.restart_on_switch)
 
-    def _fade(self, rows: np.ndarray, stamp: int) -> None:
-        """Evidence of those whose class changes counts half after each `class_half_life` of message time."""
-        age = np.maximum(stamp - self._faded[rows], 0) / 1e9
-        fades = self._changes[rows] & (self._faded[rows] > 0)
-        factor = np.where(fades, 0.5 ** (age / self.settings.class_half_life), 1.0)
-        self._faded[rows] = np.maximum(self._faded[rows], stamp)
-        put_rows(self._state, rows, self._fuser.faded(take_rows(self._state, rows), factor))
-        self._warnings.fade(rows, factor)
+    def _fuse(
+        self, rows: np.ndarray, views: MeasuredViews, camera: int, stamp: int, others: Others
+    ) -> tuple[Belief, np.ndarray, np.ndarray]:
+        """Add one view to each row; what is believed of a change, and the class distributions of the objects
+        and of the tracks by themselves.  2 x [rows, classes]"""
+        fused = self._fused
+        belief = fused.hypotheses.update(rows, views, camera, stamp, others)
+        if fused.state is None:
+            return belief, belief.pmf, belief.own
+        again = rows[belief.ended]
+        put_rows(fused.state, again, fused.fuser.initial(len(again)))
+        part = fused.fuser.update(take_rows(fused.state, rows), views)
+        put_rows(fused.state, rows, part)
+        own = fused.fuser.predict(part)
+        return belief, fused.fuser.predict_joined(fused.state, rows, others) if others else own, own
 
     def _make_room(self) -> None:
-        extra = self._store.allocated - self._warnings.rows
+        extra = self._store.allocated - self._fused.hypotheses.rows
         if extra > 0:
-            self._faded = np.concatenate([self._faded, np.zeros(extra, np.int64)])
-            self._changes = np.concatenate([self._changes, np.zeros(extra, bool)])
-            self._state = grown(self._state, self._fuser.initial(extra))
-            self._warnings.grow(extra)
+            self._fused.hypotheses.grow(extra)
+            if self._fused.state is not None:
+                self._fused.state = grown(self._fused.state, self.fuser.initial(extra))
+        self._warnings.grow(self._store.allocated - self._warnings.rows)
 
     def _begin(self, rows: np.ndarray) -> tuple[str, ...]:
         """Empty the rows of tracks that begin; those warned of until now have passed `max_age`."""
-        self._faded[rows] = 0
-        put_rows(self._state, rows, self._fuser.initial(len(rows)))
+        self._fused.hypotheses.begin(rows)
+        if self._fused.state is not None:
+            put_rows(self._fused.state, rows, self.fuser.initial(len(rows)))
         return tuple(self._store.ids(rows[self._warnings.begin(rows)]))
 
     def _forget(self, removed: Sequence[tuple[str, int]]) -> tuple[str, ...]:

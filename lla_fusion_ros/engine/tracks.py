@@ -147,12 +147,6 @@ class TrackStore:
             track.used = max(track.used, stamp)
         return [track.row for track in known]
 
-    def empty(self, rows: np.ndarray) -> None:
-        """The tracks of these rows have seen nothing that counts."""
-        for track in self._of(rows):
-            track.first = track.newest
-            track.views = [0] * len(self.cameras)
-
     def restart(self, rows: np.ndarray, camera: str) -> None:
         """The tracks of these rows begin again with their newest view, which came from `camera`."""
         column = self._column(camera)

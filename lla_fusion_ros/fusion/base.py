@@ -24,7 +24,7 @@ from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.pmf import softmax as numpy_softmax
 from lla_fusion_ros.types.track_views import TrackViews
-from lla_fusion_ros.types.views import Others, Views, add, joined_rows, rows_of, scaled, take_rows
+from lla_fusion_ros.types.views import Others, Views, add, joined_rows, rows_of, take_rows
 
 Array = Any  # np.ndarray, or torch.Tensor while a fuser is fitted
 Value = float | list[float]
@@ -90,10 +90,6 @@ class Fuser:
     def predict(self, state: Any) -> Array:
         """The fused class distribution; uniform for a track that has seen nothing.  [tracks, classes]"""
         raise NotImplementedError
-
-    def faded(self, state: Any, factor: np.ndarray) -> Any:
-        """The state of tracks whose evidence counts less by now; unless it is a sum, as it was.  [tracks]"""
-        return state
 
     def predict_joined(self, state: Any, rows: np.ndarray, others: Others) -> np.ndarray:
         """The class distribution of tracks of which some are one object with other rows of the state.
@@ -169,10 +165,6 @@ class SumFuser(Fuser):
     def sums(self, *inputs: Array) -> Any:
         """The contribution of one view of each track, from its inputs."""
         raise NotImplementedError
-
-    def faded(self, state: Any, factor: np.ndarray) -> Any:
-        """Every sum times the factor of its track."""
-        return scaled(state, factor)
 
     def predict_joined(self, state: Any, rows: np.ndarray, others: Others) -> np.ndarray:
         """What tracks saw that are one object adds up."""

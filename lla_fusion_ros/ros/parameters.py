@@ -31,7 +31,7 @@ from lla_fusion_ros.ros.node_settings import (
     is_changeable,
 )
 from lla_fusion_ros.types.errors import InputError, LlaFusionError
-from lla_fusion_ros.types.settings import PAIR, RENAMED
+from lla_fusion_ros.types.settings import HALF_LIFE, PAIR, RENAMED, hazard_of
 
 Settings = TypeVar("Settings")
 FIXED = "fixed while the node is configured"
@@ -81,6 +81,10 @@ class Parameters:
                 value = given.pop(old).value
                 given.setdefault(new, Parameter(new, value=value))
                 self._node.get_logger().warning(f"parameter '{old}' is now called '{new}': {new}: {value}")
+        if HALF_LIFE in given:
+            hazard, sentence = hazard_of(float(given.pop(HALF_LIFE).value))
+            given.setdefault("class_hazard", Parameter("class_hazard", value=hazard))
+            self._node.get_logger().warning(f"parameter {sentence}")
 
     def _declare_cameras(self) -> tuple[str, ...]:
         descriptor = ParameterDescriptor(

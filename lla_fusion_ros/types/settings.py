@@ -23,6 +23,13 @@ def setting(
 
 # Settings that had another name until the last release.
 RENAMED = {"track_id_scope": "identity"}
+HALF_LIFE = "class_half_life"  # accepted until the next release
+
+
+def hazard_of(half_life: float) -> tuple[float, str]:
+    """The `class_hazard` that an old `class_half_life` asks for, and a sentence about it."""
+    hazard = min(1.0 / half_life, 100.0) if half_life > 0 else 0.1
+    return hazard, f"'{HALF_LIFE}' is no more: {half_life:g} is taken as 'class_hazard' {hazard:g}"
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -85,17 +92,26 @@ class FusionSettings:
     disagreement_false_alarm: float = setting(
         0.01, "share of ordinary tracks in which cameras may be said to disagree", 0.0005, 0.5
     )
-    restart_on_switch: bool = setting(True, "start a track again when an identity switch is seen")
+    restart_on_switch: bool = setting(
+        True,
+        "start a track again when its class or its object has changed; if not, all its views count alike",
+    )
     changing_classes: str = setting(
         "",
         "classes that change into each other under one id, such as red light, green light; all: every class; "
         "empty: those that the model file names",
     )
-    class_half_life: float = setting(
-        1.0,
-        "seconds after which evidence of an object of a changing class counts half; 0: no class changes",
+    identity_hazard: float = setting(
+        0.0, "chance a second that an id moves to another object; 0: as the model file has it", 0.0, 100.0
+    )
+    class_hazard: float = setting(
         0.0,
-        3600.0,
+        "chance a second that an object of a changing class changes it; 0: as the model file has it",
+        0.0,
+        100.0,
+    )
+    moment: float = setting(
+        0.05, "seconds within which frames of several cameras are judged as one moment", 0.0, 1.0
     )
 
     def __post_init__(self) -> None:

@@ -83,11 +83,6 @@ def add(first: State, second: State) -> State:
     return type(first)(*[a + b for a, b in zip(_arrays(first), _arrays(second), strict=True)])
 
 
-def scaled(state: State, factor: np.ndarray) -> State:
-    """Every sum of each track times its factor.  factor [tracks]"""
-    return type(state)(*[a * factor.reshape(-1, *[1] * (a.ndim - 1)) for a in _arrays(state)])
-
-
 def take_rows(state: State, rows: np.ndarray | slice) -> State:
     """The state of some tracks; of a slice it is a view of the whole state."""
     return type(state)(*[array[rows] for array in _arrays(state)])
@@ -97,6 +92,33 @@ def put_rows(state: State, rows: np.ndarray | slice, part: State) -> None:
     """Write `part` over the given rows of a state that a track store owns (in place)."""
     for array, new in zip(_arrays(state), _arrays(part), strict=True):
         array[rows] = new
+
+
+class Columns:
+    """A state's arrays side by side in one, so that sums of states are sums of one array.
+
+    Args:
+        example: a state of the kind.
+    """
+
+    def __init__(self, example: Any) -> None:
+        self._kind = type(example)
+        self._shapes = [array.shape[1:] for array in _arrays(example)]
+        self._ends = np.cumsum([int(np.prod(shape)) for shape in self._shapes]).tolist()
+
+    @property
+    def width(self) -> int:
+        return int(self._ends[-1])
+
+    def pack(self, state: Any) -> np.ndarray:
+        """[tracks, width]"""
+        return np.concatenate([array.reshape(len(array), -1) for array in _arrays(state)], axis=1)
+
+    def unpack(self, packed: np.ndarray) -> Any:
+        """The state again; its arrays are views of `packed`."""
+        starts = [0, *self._ends[:-1]]
+        parts = zip(starts, self._ends, self._shapes, strict=True)
+        return self._kind(*[packed[:, a:b].reshape(len(packed), *shape) for a, b, shape in parts])
 
 
 def joined_rows(state: State, rows: np.ndarray, others: Others) -> State:

@@ -12,7 +12,7 @@ from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_views import TrackViews, joined
 from lla_fusion_ros.warnings.contradiction import evidence
-from lla_fusion_ros.warnings.fit_contradiction import fit_camera, fit_switch
+from lla_fusion_ros.warnings.fit_contradiction import fit_camera
 from lla_fusion_ros.warnings.fit_space import fit_space
 from lla_fusion_ros.warnings.fit_unknown import CHUNK, ScoreRows, fit_unknown, score_rows
 from lla_fusion_ros.warnings.model import FeatureSpace, WarningModel
@@ -77,7 +77,7 @@ def fit_warnings_of(seen: Sequence[Seen], space: FeatureSpace, seed: int = 0) ->
             f"warnings need at least 10 validation tracks and 10 outliers, "
             f"there are {len(inside)} and {strangers}"
         )
-    known, strange, bad, views = [], [], [], []
+    known, strange, bad, said = [], [], [], []
     for each in seen:
         weak, own = weak_posterior(each.posterior), known_space(each.base)
         met = each.inside if each.conditions is None else joined([each.inside, each.conditions])
@@ -88,22 +88,17 @@ def fit_warnings_of(seen: Sequence[Seen], space: FeatureSpace, seed: int = 0) ->
         strange.append(score_rows([(own, np.arange(len(each.outside)))], weak, each.outside))
         if each.unreadable is not None:
             bad.append(score_rows([(own, np.arange(len(each.unreadable)))], weak, each.unreadable))
-        count = len(each.inside)  # `inside` stands first in `met`
-        views.append(_views_of(each.posterior, each.inside, [(s, rows[rows < count]) for s, rows in parts]))
+        said.append(_said(each.posterior, each.inside, inside.longest))
     unknown, usual, quality = fit_unknown(
         ScoreRows.joined(known), ScoreRows.joined(strange), ScoreRows.joined(bad) if bad else None
     )
-    said, projected, of_space = _side_by_side(views, inside.longest)
-    feature_weight, switch, detected = fit_switch(said, projected, of_space, inside, seed)
     return WarningModel(
         space=space,
         unknown=unknown,
         usual=usual,
-        feature_weight=feature_weight,
         camera_span=CAMERA_SPAN,
-        switch=switch,
-        camera=fit_camera(said, inside, seed),
-        quality=quality | {"switch_detected_5": detected},
+        camera=fit_camera(np.concatenate(said), inside, seed),
+        quality=quality,
     )
 
 
@@ -119,40 +114,12 @@ def _crossed(base: TrackViews, tracks: TrackViews, seed: int) -> list[tuple[Feat
     return parts
 
 
-def _views_of(
-    posterior: EnsemblePosterior, tracks: TrackViews, parts: list[tuple[FeatureSpace, np.ndarray]]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Evidence and projected features of every view, and the part that each track belongs to.
-
-    [tracks, steps, classes], [tracks, steps, projected], [tracks]
-    """
-    count, steps = tracks.logits.shape[:2]
-    said = np.zeros((count, steps, posterior.classes), np.float32)
-    width = max(space.projection.shape[1] for space, _ in parts)
-    projected = np.zeros((count, steps, width), np.float32)
-    of_space = np.zeros(count, int)
-    for number, (space, rows) in enumerate(parts):
-        of_space[rows] = number
-        for start in range(0, len(rows), CHUNK):
-            chunk = rows[start : start + CHUNK]
-            views = flat_views(posterior, tracks.logits[chunk], tracks.features[chunk])
-            shape = (len(chunk), steps, -1)
-            said[chunk] = evidence(views.mean_pmf).reshape(shape)
-            found = space.project(views.bounded_features)
-            projected[chunk, :, : found.shape[1]] = found.reshape(shape)
-    return said, projected, of_space
-
-
-def _side_by_side(
-    views: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]], steps: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What `_views_of` gave for several ensembles as one, each with spaces of its own."""
-    width = max(projected.shape[2] for _, projected, _ in views)
-    said, projected, of_space, spaces = [], [], [], 0
-    for evidence_of, features, space in views:
-        missing = (0, steps - evidence_of.shape[1])
-        said.append(np.pad(evidence_of, [(0, 0), missing, (0, 0)]))
-        projected.append(np.pad(features, [(0, 0), missing, (0, width - features.shape[2])]))
-        of_space.append(space + spaces)
-        spaces += int(space.max()) + 1
-    return np.concatenate(said), np.concatenate(projected), np.concatenate(of_space)
+def _said(posterior: EnsemblePosterior, tracks: TrackViews, steps: int) -> np.ndarray:
+    """Evidence of every view.  [tracks, steps, classes]"""
+    said = np.zeros((len(tracks), steps, posterior.classes), np.float32)
+    for start in range(0, len(tracks), CHUNK):
+        chunk = tracks.take(slice(start, start + CHUNK))
+        views = flat_views(posterior, chunk.logits, chunk.features)
+        shape = (len(chunk), tracks.longest, -1)
+        said[start : start + CHUNK, : tracks.longest] = evidence(views.mean_pmf).reshape(shape)
+    return said

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import eigh
 
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.warnings.model import FeatureSpace
 from lla_fusion_ros.warnings.scores import TINY, plain_features, unit_features
 
 RESIDUAL = 32  # directions of the residual subspace, at most half of all
-PROJECTED = 24  # directions of the identity-switch test
 SHRINK = 0.05  # share of the mean variance added to every covariance
 
 
@@ -26,7 +24,6 @@ def fit_space(features: np.ndarray, steps: np.ndarray, label: np.ndarray) -> Fea
     exists = np.arange(features.shape[1]) < steps[:, None]  # [tracks, steps]
     views = features[..., :-1][exists].astype(np.float64)  # [views, networks, d]
     of_track = np.nonzero(exists)[0]
-    means = _means(views, of_track, len(steps))  # [tracks, networks, d]
     whitening, centres, middle, residual = _per_network(views, label[of_track])
     return FeatureSpace(
         # in 16 bits, as a bundle gives it back
@@ -35,7 +32,6 @@ def fit_space(features: np.ndarray, steps: np.ndarray, label: np.ndarray) -> Fea
         centres=centres.astype(np.float32),
         middle=middle.astype(np.float32),
         residual=residual.astype(np.float32),
-        projection=_projection(views, means, of_track, label).astype(np.float32),
     )
 
 
@@ -73,19 +69,6 @@ def _per_network(
         _, vectors = np.linalg.eigh(np.cov(rows.T) if width > 1 else np.ones((1, 1)))
         residual.append(vectors[:, :kept])  # eigenvalues rise: the first directions are hardly used
     return np.stack(whitening), np.stack(centres), np.stack(middle), np.stack(residual)
-
-
-def _projection(views: np.ndarray, means: np.ndarray, of_track: np.ndarray, label: np.ndarray) -> np.ndarray:
-    """Directions in which classes differ most, in units of the spread within tracks.  [networks * d, r]"""
-    flat, flat_means = views.reshape(len(views), -1), means.reshape(len(means), -1)
-    within = _shrunk(flat - flat_means[of_track])
-    _, of_class = np.unique(label, return_inverse=True)
-    class_means = _means(flat_means, of_class, int(of_class.max()) + 1)
-    spread = class_means - class_means.mean(axis=0)
-    between = spread.T @ spread / len(spread)
-    _, vectors = eigh(between, within)  # v^T within v = 1
-    directions = min(PROJECTED, len(spread) - 1, vectors.shape[1])
-    return vectors[:, -directions:]
 
 
 def _class_means(features: np.ndarray, steps: np.ndarray, label: np.ndarray) -> np.ndarray:

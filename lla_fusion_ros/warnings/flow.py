@@ -1,13 +1,11 @@
-"""The warnings of all tracks of an engine, from views to decisions: false-alarm rates, hysteresis, levels,
-and which tracks begin again."""
+"""The warnings of all tracks of an engine, from views to decisions: false-alarm rates, hysteresis, levels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from lla_fusion_ros.fusion.measure import MeasuredViews, measured, zero_views
+from lla_fusion_ros.fusion.hypotheses import Belief
+from lla_fusion_ros.fusion.measure import MeasuredViews, zero_views
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.views import (
@@ -16,12 +14,11 @@ from lla_fusion_ros.types.views import (
     grown,
     joined_rows,
     put_rows,
-    scaled,
     state_bytes,
     take_rows,
 )
-from lla_fusion_ros.warnings.contradiction import PERSISTENT, all_cameras_show, evidence, switch_statistic
-from lla_fusion_ros.warnings.model import RATES, WarningModel
+from lla_fusion_ros.warnings.contradiction import evidence
+from lla_fusion_ros.warnings.model import RATES, AlarmTable, WarningModel
 from lla_fusion_ros.warnings.result import (
     CAMERA_DISAGREEMENT,
     CANNOT_TELL,
@@ -32,14 +29,14 @@ from lla_fusion_ros.warnings.result import (
     Level,
     Scores,
 )
-from lla_fusion_ros.warnings.scores import contradiction_p_values, known_scores, weak_posterior
+from lla_fusion_ros.warnings.scores import agreement, known_scores, weak_posterior
 from lla_fusion_ros.warnings.state import Known, RecentViews, Standing, Sums
 
 HYSTERESIS = 2.0  # a warning ends when the p-value is this many times the rate at which it began
 ERROR_FACTOR = 0.1  # ten times rarer than a warning is an error
 LIFE = 30  # views of the tracks that thresholds are measured on
 RAREST = 1.001 * RATES[-1]  # no p-value is smaller than the last rate of an AlarmTable
-HOLD = 5  # views for which an identity switch stays visible
+HOLD = 1_000_000_000  # nanoseconds for which an identity switch stays visible: a frame is easily missed
 UNKNOWN, UNREADABLE = REASONS.index(OUT_OF_DISTRIBUTION), REASONS.index(CANNOT_TELL)
 SWITCH, DISAGREEMENT = REASONS.index(IDENTITY_SWITCH), REASONS.index(CAMERA_DISAGREEMENT)
 
@@ -47,8 +44,11 @@ SWITCH, DISAGREEMENT = REASONS.index(IDENTITY_SWITCH), REASONS.index(CAMERA_DISA
 class TrackWarnings:
     """State rows of all tracks, as many as the engine's. Without a model every track is found ordinary."""
 
-    def __init__(self, model: WarningModel | None, posterior: EnsemblePosterior, rows: int) -> None:
+    def __init__(
+        self, model: WarningModel | None, change: AlarmTable, posterior: EnsemblePosterior, rows: int
+    ) -> None:
         self._model = model
+        self._change = change
         self._posterior = posterior
         self._standing = Standing.nothing(rows)
         self._known = Known.nothing(rows)
@@ -61,7 +61,7 @@ class TrackWarnings:
 
     @property
     def rows(self) -> int:
-        return len(self._standing.hold)
+        return len(self._standing.until)
 
     def bytes_per_track(self) -> int:
         """Memory of one track."""
@@ -94,50 +94,36 @@ class TrackWarnings:
         stamp: int,
         count: np.ndarray,
         settings: FusionSettings,
+        belief: Belief,
         lead: np.ndarray | None = None,
         others: Others = (),
-        changing: np.ndarray | None = None,
     ) -> tuple[Scores, Decision]:
-        """Take in one view of each row.
+        """Take in one view of each row. A track whose past ended is asked about what it shows from now on.
 
-        A track that is to begin again has done so here when this returns, with its newest view.
         camera, stamp: of all views; count [rows]: views fused so far, this one included; lead [rows]: the row
-        that speaks for the object, others: rows of further tracks that are the same object; changing
-        [classes] bool: those that change into each other under one id
+        that speaks for the object, others: rows of further tracks that are the same object
         """
         lead = rows if lead is None else lead
         if self._model is None or not settings.warnings:
             scores = Scores.ordinary(len(rows))
         else:
+            self._forget_views(rows[belief.ended])
+            self._forget_views(lead[belief.object_ended])
             self._add(rows, views, camera, stamp)
             scores = self._scores(self._model, rows, lead, others)
+        if settings.warnings:
+            scores.p_values[:, SWITCH] = self._change.p_value(belief.odds)
         decision, standing = decide(
-            scores.p_values,
-            count,
-            take_rows(self._standing, lead),
-            settings,
-            lambda i: self._all_cameras_show(i, rows, others),
-            self._may_change(rows, others, changing),
+            scores.p_values, count, take_rows(self._standing, lead), settings, stamp, belief.class_change
         )
         put_rows(self._standing, lead, standing)
-        if decision.restart.any():
-            again = rows[decision.restart]
-            members = [more[decision.restart[places]] for places, more in others]
-            self._forget_views(np.concatenate([again, lead[decision.restart], *members]))
-            self._add(again, measured(views.take(decision.restart), self._posterior), camera, stamp)
         return scores, decision
 
     def _add(self, rows: np.ndarray, views: MeasuredViews, camera: int, stamp: int) -> None:
         assert self._model is not None
         put_rows(self._sums, rows, add(take_rows(self._sums, rows), Sums.of(views)))
-        projected = self._model.space.project(views.bounded_features)
         recent = take_rows(self._recent, rows)
-        put_rows(self._recent, rows, recent.pushed(evidence(views.mean_pmf), projected, camera, stamp))
-
-    def fade(self, rows: np.ndarray, factor: np.ndarray) -> None:
-        """What these tracks have shown counts less.  2 x [rows]"""
-        if self._model is not None:
-            put_rows(self._sums, rows, scaled(take_rows(self._sums, rows), factor))
+        put_rows(self._recent, rows, recent.pushed(evidence(views.mean_pmf), camera, stamp))
 
     def hand_over(self, rows: np.ndarray) -> np.ndarray:
         """Others speak for these tracks from now on; which of them were warned of.  [rows] bool"""
@@ -153,8 +139,8 @@ class TrackWarnings:
             sums = take_rows(joined_rows(self._sums, rows, others), due)
             put_rows(self._known, lead[due], Known(recent.count[due], *known_scores(model, self._weak, sums)))
         known = take_rows(self._known, lead)
-        contradiction = contradiction_p_values(model, recent, self._history(rows, others))
-        p_values = np.column_stack([known.p_known, *contradiction, known.p_readable])
+        alike = np.ones(len(rows))
+        p_values = np.column_stack([known.p_known, alike, agreement(model, recent), known.p_readable])
         return Scores(known.mutual_information, known.ood_score, p_values)
 
     def _joined_recent(self, rows: np.ndarray, others: Others) -> RecentViews:
@@ -162,38 +148,6 @@ class TrackWarnings:
         for places, more in others:
             put_rows(whole, places, take_rows(whole, places).merged(take_rows(self._recent, more)))
         return whole
-
-    def _history(self, rows: np.ndarray, others: Others) -> np.ndarray:
-        """Summed pmfs of all views of each object.  [rows, classes]"""
-        history = self._sums.pmf[rows]
-        for places, more in others:
-            history[places] += self._sums.pmf[more]
-        return history
-
-    def _may_change(self, rows: np.ndarray, others: Others, changing: np.ndarray | None) -> np.ndarray:
-        """Whether what each object showed so far and what it shows now are both changing classes.  [rows]"""
-        if self._model is None or changing is None or not changing.any():
-            return np.zeros(len(rows), bool)
-        newest = self._joined_recent(rows, others).evidence[:, -PERSISTENT:].sum(axis=1)
-        return changing[self._history(rows, others).argmax(axis=1)] & changing[newest.argmax(axis=1)]
-
-    def _all_cameras_show(self, i: int, rows: np.ndarray, others: Others) -> bool:
-        """Whether the strongest change of the i-th object is one that all its cameras show."""
-        assert self._model is not None
-        recent = take_rows(self._joined_recent(rows, others), np.array([i]))
-        history = self._history(rows, others)[[i]]
-        window = recent.evidence, recent.features, recent.count
-        _, split = switch_statistic(*window, self._model.feature_weight, history)
-        there = recent.present[0]
-        views = recent.evidence[0, there], recent.camera[0, there], recent.stamp[0, there]
-        after = int(split[0] - np.count_nonzero(~there))  # among the views that are there
-        if split[0] == 0:  # the whole window speaks against what the track has shown
-            old, after = int(history[0].argmax()), 0
-        elif after > 0:
-            old = int(views[0][:after].sum(axis=0).argmax())
-        else:
-            return False
-        return all_cameras_show(*views, split=after, span=self._model.camera_span_ns, old=old)
 
     def _forget_views(self, rows: np.ndarray) -> None:
         put_rows(self._known, rows, Known.nothing(len(rows)))
@@ -206,7 +160,7 @@ class TrackWarnings:
         assert self._model is not None
         p = self._posterior
         sums = Sums.zeros(rows, p.networks, p.classes, p.features)
-        return sums, RecentViews.zeros(rows, p.classes, self._model.space.projection.shape[1])
+        return sums, RecentViews.zeros(rows, p.classes)
 
 
 def due_for_scores(views: np.ndarray, scored: np.ndarray) -> np.ndarray:
@@ -235,37 +189,26 @@ def decide(
     views: np.ndarray,
     before: Standing,
     settings: FusionSettings,
-    all_cameras_show: Callable[[int], bool],
-    changing: np.ndarray | None = None,
+    stamp: int,
+    class_change: np.ndarray,
 ) -> tuple[Decision, Standing]:
     """What to say of the tracks of a frame, and what to remember of it.
 
-    A track begins again once all its cameras show the switch. Until then, and where cameras disagree, the
-    newest view may be one side of a contradiction: to begin with it would show its class as if there were no
-    other. From one changing class to another that is a class change, not warned of.
-    p_values [t, reasons], views [t] fused so far; all_cameras_show: asked of a switched track, by position;
-    changing [t] bool: it would be a class change
+    From one changing class to another is what such objects do, no warning. Cameras that contradict each other
+    show no switch.
+    p_values [t, reasons], views [t] fused so far, class_change [t] bool
     """
     raised = raised_reasons(p_values, views, before.warned, settings)
-    found = raised[:, SWITCH].copy()
-    new = found & (before.hold == 0)
-    raised[:, SWITCH] = new | (before.hold > 0)  # a single frame is easily missed
-    pending = found & (new | before.pending)
-    restart = pending & ~raised[:, DISAGREEMENT] & settings.restart_on_switch
-    for i in np.flatnonzero(restart).tolist():
-        restart[i] = all_cameras_show(i)
-    expected = np.zeros(len(views), bool) if changing is None else changing
-    raised[:, SWITCH] &= ~expected  # a change is what such objects do, no error
+    raised[:, SWITCH] &= ~class_change & ~raised[:, DISAGREEMENT]
+    until = np.where(raised[:, SWITCH], stamp + HOLD, before.until)
+    raised[:, SWITCH] |= stamp < before.until
     decision = Decision(
         raised=raised,
         level=levels(raised, p_values, settings),
         switched=raised[:, SWITCH] & ~before.warned[:, SWITCH],
-        changed=restart & expected,
-        restart=restart,
         ended=np.logical_and(before.warned.any(axis=1), ~raised.any(axis=1)),
     )
-    hold = np.where((new | restart) & ~expected, HOLD, np.maximum(before.hold - 1, 0))
-    return decision, Standing(raised, hold, pending & ~restart)
+    return decision, Standing(raised, until)
 
 
 def raised_reasons(

@@ -13,7 +13,6 @@ from lla_fusion_ros.types.views import QUALITIES
 DISTRUST = 2.0  # a view weighs e^(-DISTRUST H), H the entropy of its pmf: useless frames say little
 MOST_STANDARD = 8.0  # standard deviations that a score may count
 BAD_PICTURES = 0.05  # the share of known tracks that are as odd as all are in pictures too bad to tell
-LARGEST_PROJECTION = 1e6  # in standard deviations: keeps sums over the last views finite
 # Shares of ordinary tracks, largest first: the grid on which thresholds are kept.
 RATES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0001)
 FEWEST_COUNTED = 5  # objects must be beyond a threshold for it to be read off, not extrapolated
@@ -46,7 +45,6 @@ class FeatureSpace:
         centres: whitened class means.                                       [networks, k, d]
         middle: mean feature.                                                   [networks, d]
         residual: directions that known objects hardly use.                  [networks, d, r]
-        projection: whitened by the spread within tracks, best separating classes.  [networks * d, r]
     """
 
     bank: np.ndarray
@@ -54,17 +52,11 @@ class FeatureSpace:
     centres: np.ndarray
     middle: np.ndarray
     residual: np.ndarray
-    projection: np.ndarray
 
     @property
     def neighbours(self) -> int:
         """How many of the bank a track is compared with: the nearest class, or the five nearest tracks."""
         return 1 if len(self.bank) <= self.centres.shape[1] else 5
-
-    def project(self, features: np.ndarray) -> np.ndarray:
-        """Features with the bias as the identity-switch test compares them.  [t, networks, D] -> [t, r]"""
-        plain = features[..., :-1].reshape(len(features), len(self.projection))
-        return np.clip(plain @ self.projection, -LARGEST_PROJECTION, LARGEST_PROJECTION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +151,8 @@ class AlarmTable:
         return np.exp(np.interp(statistic, self.thresholds, _LOG_RATES))
 
 
+# Of the log-odds of a change, where a file has none of its own.
+USUAL_CHANGE = AlarmTable((-9.0, -5.0, -4.0, -3.5, -3.0, -2.0, -1.0, 0.0, 1.5, 2.5, 3.5, 6.0), 0)
 NEVER = AlarmTable((1e9,) * len(RATES), 0)  # no data to compare with: the warning is never raised
 
 
@@ -249,18 +243,15 @@ class WarningModel:
         space: what the feature scores compare with.
         unknown: of the scores in SCORES.
         usual: the score to expect by the quality of the pictures; None where no bad ones were fitted on.
-        feature_weight: weight of the feature change in the identity-switch statistic.
         camera_span: seconds within which views of several cameras count as "at one time".
-        switch, camera: thresholds by false-alarm rate per track.
+        camera: thresholds by false-alarm rate per track.
         quality: what was measured when fitting, for the record (AUROC on synthetic outliers and the like).
     """
 
     space: FeatureSpace
     unknown: Detector
     usual: Usual | None
-    feature_weight: float
     camera_span: float
-    switch: AlarmTable
     camera: AlarmTable
     quality: dict[str, float]
 
@@ -293,7 +284,6 @@ class WarningModel:
             "centres": (networks, *space.centres.shape[1:2], width),
             "middle": (networks, width),
             "residual": (networks, width, *space.residual.shape[2:3]),
-            "projection": (networks * width, *space.projection.shape[1:2]),
         }
         for name, shape in shapes.items():
             array = getattr(space, name)
@@ -304,11 +294,9 @@ class WarningModel:
         self.unknown.check("unknown", len(SCORES))
         if self.usual is not None:
             self.usual.check()
-        numbers = np.array([self.feature_weight, self.camera_span])
-        if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
+        if not (np.isfinite(self.camera_span) and self.camera_span >= 0):
             raise BundleError("the warning model holds a number that is not finite or not positive")
-        for table in (self.switch, self.camera):
-            table.check()
+        self.camera.check()
 
     def to_parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays and JSON, for a bundle."""
@@ -319,9 +307,7 @@ class WarningModel:
             "distrust": DISTRUST,
             "unknown": self.unknown.as_dict(),
             "usual": None if self.usual is None else self.usual.as_dict(),
-            "feature_weight": self.feature_weight,
             "camera_span": self.camera_span,
-            "switch": asdict(self.switch),
             "camera": asdict(self.camera),
             "quality": self.quality,
         }
@@ -342,9 +328,7 @@ class WarningModel:
                 space=space,
                 unknown=Detector.from_dict(record["unknown"]),
                 usual=None if usual is None else Usual.from_dict(usual),
-                feature_weight=float(record["feature_weight"]),
                 camera_span=float(record["camera_span"]),
-                switch=AlarmTable.from_dict(record["switch"]),
                 camera=AlarmTable.from_dict(record["camera"]),
                 quality=dict(record["quality"]),
             )

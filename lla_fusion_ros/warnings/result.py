@@ -52,16 +52,12 @@ class Decision:
         raised: which of REASONS hold.                                          [tracks, reasons] bool
         level: 0, 1 or 2.                                                       [tracks] int
         switched: an identity switch is seen with this frame.                   [tracks] bool
-        changed: its class changed, as such objects' classes do.                [tracks] bool
-        restart: the track begins again with its newest view.                   [tracks] bool
         ended: the last of its warnings ended.                                  [tracks] bool
     """
 
     raised: np.ndarray
     level: np.ndarray
     switched: np.ndarray
-    changed: np.ndarray
-    restart: np.ndarray
     ended: np.ndarray
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.pmf import entropy, max_shift, normal_points
-from lla_fusion_ros.warnings.contradiction import camera_statistic, switch_statistic
+from lla_fusion_ros.warnings.contradiction import camera_statistic
 from lla_fusion_ros.warnings.model import SCORES, FeatureSpace, WarningModel
 from lla_fusion_ros.warnings.state import RecentViews, Sums
 
@@ -53,16 +53,11 @@ def known_scores(
     return information, score, *model.p_values(score, means.quality)
 
 
-def contradiction_p_values(
-    model: WarningModel, recent: RecentViews, history: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """p_one_object and p_cameras_agree of each track; `history` are its summed pmfs [t, m].  2 x [t]"""
-    window = recent.evidence, recent.features, recent.count
-    switch, _ = switch_statistic(*window, model.feature_weight, history)
+def agreement(model: WarningModel, recent: RecentViews) -> np.ndarray:
+    """p_cameras_agree of each track, by its last views.  [t]"""
     newest = recent.stamp.max(axis=1)
     together = recent.present & (recent.stamp >= newest[:, None] - model.camera_span_ns)
-    disagreement = camera_statistic(recent.evidence, recent.camera, together)
-    return model.switch.p_value(switch), model.camera.p_value(disagreement)
+    return model.camera.p_value(camera_statistic(recent.evidence, recent.camera, together))
 
 
 def score_table(

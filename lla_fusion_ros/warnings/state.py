@@ -83,32 +83,28 @@ class RecentViews:
     Attributes:
         count: views so far, also those that have left.             [tracks] int
         evidence: ln of the pmf, floored (`contradiction.evidence`). [tracks, WINDOW, classes] float32
-        features: projected (`FeatureSpace.project`).               [tracks, WINDOW, r] float32
         camera, stamp: where each comes from, in nanoseconds.       [tracks, WINDOW] int
     """
 
     count: np.ndarray
     evidence: np.ndarray
-    features: np.ndarray
     camera: np.ndarray
     stamp: np.ndarray
 
     @classmethod
-    def zeros(cls, tracks: int, classes: int, projected: int) -> RecentViews:
+    def zeros(cls, tracks: int, classes: int) -> RecentViews:
         return cls(
             np.zeros(tracks, np.int64),
             np.zeros((tracks, WINDOW, classes), np.float32),
-            np.zeros((tracks, WINDOW, projected), np.float32),
             np.zeros((tracks, WINDOW), np.int64),
             np.zeros((tracks, WINDOW), np.int64),
         )
 
-    def pushed(self, evidence: np.ndarray, features: np.ndarray, camera: int, stamp: int) -> RecentViews:
-        """With one more view of each track.  evidence [tracks, classes], features [tracks, r]"""
+    def pushed(self, evidence: np.ndarray, camera: int, stamp: int) -> RecentViews:
+        """With one more view of each track.  evidence [tracks, classes]"""
         return RecentViews(
             self.count + 1,
             _pushed(self.evidence, evidence),
-            _pushed(self.features, features),
             _pushed(self.camera, camera),
             _pushed(self.stamp, stamp),
         )
@@ -127,7 +123,6 @@ class RecentViews:
         return RecentViews(
             self.count + other.count,
             both(self.evidence, other.evidence),
-            both(self.features, other.features),
             both(self.camera, other.camera),
             both(self.stamp, other.stamp),
         )
@@ -173,16 +168,14 @@ class Standing:
     """What was decided with the last view of each track.
 
     Attributes:
-        warned: which of REASONS hold.                                                  [tracks, reasons] bool
-        hold: for how many further views an identity switch stays visible.              [tracks] int
-        pending: a switch was seen with which the track has not begun again.            [tracks] bool
+        warned: which of REASONS hold.                            [tracks, reasons] bool
+        until: stamp up to which an identity switch stays visible. [tracks] int
     """
 
     warned: np.ndarray
-    hold: np.ndarray
-    pending: np.ndarray
+    until: np.ndarray
 
     @classmethod
     def nothing(cls, tracks: int) -> Standing:
         """Of tracks that nothing was said of."""
-        return cls(np.zeros((tracks, len(REASONS)), bool), np.zeros(tracks, np.int64), np.zeros(tracks, bool))
+        return cls(np.zeros((tracks, len(REASONS)), bool), np.zeros(tracks, np.int64))

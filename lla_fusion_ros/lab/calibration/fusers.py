@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import flat_views, pmf_along
 from lla_fusion_ros.fusion.base import Fuser, Scalar, Values
+from lla_fusion_ros.fusion.hypotheses import published_along
 from lla_fusion_ros.fusion.learn import chance_of_an_error, smoothed_nll
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.fusion.safety import Safety, safety_of
@@ -248,7 +249,8 @@ def _held_out(
         if len(own) == 0:  # fewer objects than folds
             continue
         values = fit_fuser(name, inside, inside_views, weight_prior)
-        along = pmf_along(make_fuser(name, inside_views.posterior, values), outside_views, outside.longest)
+        fuser = make_fuser(name, inside_views.posterior, values)
+        along = published_along(fuser, outside_views, outside.longest)
         pmfs[own] = along
         for length in (length for length in lengths if (outside.steps >= length).any()):
             long, pmf = outside.reaching(length), along[outside.steps >= length, length - 1]
@@ -274,8 +276,9 @@ def score_tracks(fuser: Fuser, tracks: TrackViews, seed: int = 0) -> dict[str, A
         views = flat_views(fuser.posterior, part.logits, part.features)
         right = right_frames(views.mean_pmf, part)
         single[regime] = float(right.sum() / part.steps.sum())
-        for length, pmf in fused_after(fuser, part, views).items():
-            long = part.reaching(length)
+        along = published_along(fuser, views, part.longest)
+        for length in (length for length in LENGTHS if (part.steps >= length).any()):
+            long, pmf = part.reaching(length), along[part.steps >= length, length - 1]
             label, source = long.label, long.source
             hits = (pmf.argmax(axis=1) == label).astype(float)
             records.append(

@@ -18,6 +18,7 @@ from lla_fusion_ros.bundle.bundle import PMF_FUSERS, SCORES
 from lla_fusion_ros.bundle.score_bundle import is_free, no_posterior, score_bundle, score_meta, score_tensors
 from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.lab.calibration.assemble import Stage
+from lla_fusion_ros.lab.calibration.changes import with_changes
 from lla_fusion_ros.lab.calibration.fusers import choose_default, fit_fuser, score_tracks
 from lla_fusion_ros.reliance.statements import calibrate
 from lla_fusion_ros.replay.sources import bag_views, make_perception, with_names
@@ -29,7 +30,7 @@ from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.track_views import TrackViews
 from lla_fusion_ros.warnings.contradiction import evidence
 from lla_fusion_ros.warnings.fit import CAMERA_SPAN
-from lla_fusion_ros.warnings.fit_contradiction import fit_camera, fit_switch
+from lla_fusion_ros.warnings.fit_contradiction import fit_camera
 from lla_fusion_ros.warnings.model import NEVER, Detector, FeatureSpace, WarningModel
 from lla_fusion_ros.warnings.model import SCORES as SCORE_NAMES
 
@@ -160,17 +161,15 @@ def _fitted(
         dataset={**dataset, "tracks": len(tracks)},
         package_version=__version__,
     )
-    done_bundle = make_bundle(meta, score_tensors(meta, confusion), posterior, arrays)
+    done_bundle = with_changes(make_bundle(meta, score_tensors(meta, confusion), posterior, arrays), tracks)
     scores = {"validation": score_tracks(done_bundle.fuser(), tracks), "nll_by_fuser": choice.nll}
-    return replace(done_bundle, meta=replace(meta, scores=scores))
+    return replace(done_bundle, meta=replace(done_bundle.meta, scores=scores))
 
 
 def contradictions(mean_pmf: np.ndarray, tracks: TrackViews, classes: int, seed: int) -> WarningModel:
-    """A warning model that tells contradictions only: what is unknown cannot be told without features."""
+    """A warning model of contradicting cameras only: what is unknown cannot be told without features."""
     shape = (len(tracks), tracks.longest)
     said = evidence(mean_pmf).reshape(*shape, -1).astype(np.float32)
-    nothing = np.zeros((*shape, 1), np.float32)
-    weight, switch, detected = fit_switch(said, nothing, np.zeros(len(tracks)), tracks, seed)
     one = np.ones((1, 1, 1))
     space = FeatureSpace(
         bank=np.ones((1, 1)),
@@ -178,7 +177,6 @@ def contradictions(mean_pmf: np.ndarray, tracks: TrackViews, classes: int, seed:
         centres=np.zeros((1, classes, 1)),
         middle=np.zeros((1, 1)),
         residual=np.zeros((1, 1, 0)),
-        projection=np.zeros((1, 1)),
     )
     columns = len(SCORE_NAMES)
     never = Detector(np.zeros(columns), np.ones(columns), np.zeros(columns), 0.0, NEVER)
@@ -186,9 +184,7 @@ def contradictions(mean_pmf: np.ndarray, tracks: TrackViews, classes: int, seed:
         space=space,
         unknown=never,
         usual=None,
-        feature_weight=weight,
         camera_span=CAMERA_SPAN,
-        switch=switch,
         camera=fit_camera(said, tracks, seed),
-        quality={"switch_detected_5": detected},
+        quality={},
     )

@@ -29,21 +29,21 @@ class Scenario:
         steps: frames.
         share: of the second object in the picture of a frame, by its number.
         judged: the frame with which the second object must be shown; None where it never should.
-        half_life: of evidence.
+        changing: whether all classes are ones that change.
     """
 
     name: str
     steps: int
     share: Callable[[int], float]
     judged: int | None
-    half_life: float = 0.0
+    changing: bool = False
 
 
 SCENARIOS = (
     Scenario("one wrong frame a second, 20 s", 200, lambda step: float(step % 10 == 5), None),
     Scenario("abrupt change, after 5 frames", 35, lambda step: float(step >= 30), 34),
     Scenario("fade over 3 s, 2 s after its end", 80, lambda step: float(np.clip((step - 29) / 30, 0, 1)), 79),
-    Scenario("class change, half-life 1 s, after 5 frames", 35, lambda step: float(step >= 30), 34, 1.0),
+    Scenario("class change, after 5 frames", 35, lambda step: float(step >= 30), 34, True),
 )
 
 
@@ -108,10 +108,7 @@ def _shown(
     first: np.ndarray,
     second: np.ndarray,
 ) -> dict[str, Any]:
-    changing = "all" if scenario.half_life else ""
-    engine = FusionEngine(
-        bundle, FusionSettings(changing_classes=changing, class_half_life=scenario.half_life)
-    )
+    engine = FusionEngine(bundle, FusionSettings(changing_classes="all" if scenario.changing else ""))
     ids = [f"t{i}" for i in range(len(first))]
     restarts = changes = wrong = unwarned = errors = frames = 0
     followed = 0.0

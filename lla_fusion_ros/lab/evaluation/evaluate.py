@@ -259,7 +259,7 @@ class _Run:
         all_networks, lengths = self.bundle.networks, self.options.lengths
         self.report.stage(f"{regime}, warnings")
         if model is not None:
-            record = switch_record(model, posterior, inside, self.options.seed)
+            record = switch_record(self.bundle, inside, self.options.seed)
             if record is not None:
                 self.result.switch.append({"regime": regime, "C": all_networks, **record})
         if outside is None:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lla_fusion_ros.fusion.along import pmf_along
-from lla_fusion_ros.fusion.base import Fuser, SumFuser
+from lla_fusion_ros.fusion.base import Fuser
+from lla_fusion_ros.fusion.hypotheses import published_along
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.types.track_views import TrackViews
 
 # Tracks at a time. Of a view's numbers, fusers and warnings make dozens of arrays in double precision, and
 # `wls` holds a factor per class and network: some hundred megabytes for so many tracks.
-CHUNK = 50
+CHUNK = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,9 @@ class Fused:
 def fuse_tracks(fuser: Fuser, tracks: TrackViews, views: MeasuredViews) -> Fused:
     """`views` are those of `tracks`, flat and measured once for all fusers (fusion/along.py)."""
     steps = tracks.logits.shape[1]
-    if isinstance(fuser, SumFuser):
-        return Fused(pmf_along(fuser, views, steps), tracks.steps)
     rows = steps * CHUNK
     parts = [
-        pmf_along(fuser, views.take(slice(start, start + rows)), steps)
+        published_along(fuser, views.take(slice(start, start + rows)), steps)
         for start in range(0, len(views), rows)
     ]
     return Fused(np.concatenate(parts), tracks.steps)

@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.fusion.along import flat_views
-from lla_fusion_ros.fusion.measure import measured
+from lla_fusion_ros.fusion.base import SumFuser
+from lla_fusion_ros.lab.calibration.changes import shown
 from lla_fusion_ros.lab.evaluation.fused import CHUNK
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.metrics import aupr, auroc, fpr95
 from lla_fusion_ros.types.track_views import TrackViews
-from lla_fusion_ros.warnings.contradiction import evidence
 from lla_fusion_ros.warnings.model import SCORES, WarningModel
-from lla_fusion_ros.warnings.scores import contradiction_p_values, score_table, weak_posterior
-from lla_fusion_ros.warnings.state import RecentViews, Sums
+from lla_fusion_ros.warnings.scores import score_table, weak_posterior
+from lla_fusion_ros.warnings.state import Sums
 
 COMBINED = "combined"  # the logistic combination that raises the warning
 
@@ -67,9 +68,7 @@ def ood_record(inside: np.ndarray, outside: np.ndarray) -> dict[str, Any]:
     return {"auroc": auroc(score, strange), "aupr": aupr(score, strange), "fpr95": fpr95(score, strange)}
 
 
-def switch_record(
-    model: WarningModel, posterior: EnsemblePosterior, tracks: TrackViews, seed: int = 0
-) -> dict[str, Any] | None:
+def switch_record(bundle: Bundle, tracks: TrackViews, seed: int = 0) -> dict[str, Any] | None:
     """Detection within 5 and 15 frames after the jump; None where tracks are too short or of one class.
 
     An alarm before the jump, or in a track without one, is false. `delay` is the median of those found. The
@@ -81,10 +80,10 @@ def switch_record(
     first, second = long[partner >= 0], long[partner[partner >= 0]]
     if len(first) < 10:
         return None
-    plain = np.concatenate([_p_one_object(model, posterior, tracks.take(rows)) for rows in _chunks(long)])
+    plain = np.concatenate([_p_one_object(bundle, tracks.take(rows)) for rows in _chunks(long)])
     jumped = np.concatenate(
         [
-            _p_one_object(model, posterior, _jumped(tracks.take(before), tracks.take(after)))
+            _p_one_object(bundle, _jumped(tracks.take(before), tracks.take(after)))
             for before, after in zip(_chunks(first), _chunks(second), strict=True)
         ]
     )
@@ -147,20 +146,12 @@ def _jumped(first: TrackViews, second: TrackViews) -> TrackViews:
     return replace(first, **joined, steps=second.steps)
 
 
-def _p_one_object(model: WarningModel, posterior: EnsemblePosterior, tracks: TrackViews) -> np.ndarray:
+def _p_one_object(bundle: Bundle, tracks: TrackViews) -> np.ndarray:
     """The p-value of a track showing one object, after each frame; 1 after a track has ended.
 
     [tracks, steps]
     """
-    count, steps = tracks.logits.shape[:2]
-    recent = RecentViews.zeros(count, posterior.classes, model.space.projection.shape[1])
-    history = np.zeros((count, posterior.classes))
-    p_values = np.ones((count, steps))
-    for step in range(steps):
-        views = measured(tracks.views_at(step), posterior)
-        projected = model.space.project(views.bounded_features)
-        recent = recent.pushed(evidence(views.mean_pmf), projected, camera=0, stamp=step)
-        history += views.mean_pmf
-        found, _ = contradiction_p_values(model, recent, history)
-        p_values[:, step] = np.where(step < tracks.steps, found, 1.0)
-    return p_values
+    fuser = bundle.fuser()
+    pooled = fuser if isinstance(fuser, SumFuser) else bundle.fuser("pool")
+    p_values = bundle.change_alarm().p_value(shown(pooled, tracks, bundle.change_rates()).odds)
+    return np.where(tracks.real, p_values, 1.0)
