@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lla_fusion_ros.fusion.along import flat_views
+from lla_fusion_ros.fusion.along import views_of
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_views import TrackViews, joined
@@ -135,7 +135,7 @@ def _views_of(
         of_space[rows] = number
         for start in range(0, len(rows), CHUNK):
             chunk = rows[start : start + CHUNK]
-            views = flat_views(posterior, tracks.logits[chunk], tracks.features[chunk])
+            views = views_of(posterior, tracks.take(chunk))
             shape = (len(chunk), steps, -1)
             said[chunk] = evidence(views.mean_pmf).reshape(shape)
             found = space.project(views.bounded_features)
