@@ -54,6 +54,11 @@ class Bundle:
         return len(self.meta.class_names)
 
     @property
+    def reserved(self) -> tuple[str, ...]:
+        """Outcomes that are no kinds of objects; they stand last."""
+        return self.meta.reserved
+
+    @property
     def networks(self) -> int:
         return self.meta.networks
 

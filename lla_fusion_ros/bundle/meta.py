@@ -23,6 +23,7 @@ class BundleMeta:
         architecture: what `build_network` takes; {"name": "onnx"} where the networks are ONNX graphs only.
         networks: C, the number of ensemble members.
         class_names: in the order of the logits.
+        reserved: those of them, the last, that are no kinds of objects, as that nothing is there.
         input_size: side of the crops in pixels.
         crop_margin: by how much of its side a box is grown on each side before it is cut.
         normalisation: fields of `networks.Normalisation`; a graph does it by itself.
@@ -58,6 +59,7 @@ class BundleMeta:
     trunks: tuple[int, ...] = ()
     changing: tuple[str, ...] = ()
     changes: dict[str, Any] = field(default_factory=dict)
+    reserved: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     weight_prior: float | None = None
     fusers: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -86,6 +88,7 @@ def meta_from_dict(document: Any, where: str) -> BundleMeta:
         values["class_names"] = tuple(_listed(values["class_names"], str))
         values["softmax_temperature"] = tuple(_listed(values.get("softmax_temperature", []), int | float))
         values["trunks"] = tuple(_listed(values.get("trunks", []), int))
+        values["reserved"] = tuple(_listed(values.get("reserved", []), str))
         values["changing"] = tuple(_listed(values.get("changing", []), str))
         values["plugins"] = tuple(_listed(values.get("plugins", []), str))
         meta = BundleMeta(**values)
@@ -131,6 +134,9 @@ def meta_from_dict(document: Any, where: str) -> BundleMeta:
             f"crops of {meta.input_size} px, margin {meta.crop_margin}, {len(meta.class_names)} classes, "
             f"prior precision {meta.prior_precision}, posterior temperature {meta.posterior_temperature}"
         )
+    named = len(meta.class_names) - len(meta.reserved)
+    if named < 1 or meta.class_names[named:] != meta.reserved:
+        raise BundleError(f"bundle '{where}': the reserved classes are not the last of class_names")
     return meta
 
 

@@ -34,6 +34,9 @@ class FusionModel(Protocol):
 
     def changing(self, named: str = "") -> np.ndarray: ...
 
+    @property
+    def reserved(self) -> tuple[str, ...]: ...
+
     def change_rates(self) -> ChangeRates: ...
 
     def change_alarm(self) -> AlarmTable: ...
@@ -300,7 +303,7 @@ class FusionEngine:
         if not isinstance(pooled, SumFuser):
             pooled = self._model.fuser("pool")
         assert isinstance(pooled, SumFuser)
-        hypotheses = Hypotheses(pooled, ChangeRates(), self._changing, rows)
+        hypotheses = Hypotheses(pooled, ChangeRates(), self._changing, rows, len(self._model.reserved))
         return _Fused(fuser, hypotheses, None if pooled is fuser else fuser.initial(rows))
 
     def _configure_changes(self) -> None:

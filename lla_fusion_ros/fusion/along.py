@@ -12,19 +12,29 @@ from lla_fusion_ros.fusion.base import Fuser, SumFuser
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.track_views import TrackViews
 from lla_fusion_ros.types.views import Views
 
 
-def flat_views(
-    posterior: EnsemblePosterior, logits: np.ndarray, features: np.ndarray, quality: np.ndarray | None = None
-) -> MeasuredViews:
-    """All views of many tracks as one batch; keep it, so that entropies and variances are computed once.
+def views_of(posterior: EnsemblePosterior, tracks: TrackViews) -> MeasuredViews:
+    """All views of many tracks as one batch, padding included.
 
-    2 x [tracks, steps, networks, ...] -> [tracks * steps, networks, ...]
+    Keep it, so that entropies and variances are computed once.  [tracks, steps, ...] -> [tracks * steps, ...]
     """
-    flat = [a.reshape(-1, *a.shape[2:]) for a in (logits, features)]
-    of_crops = None if quality is None else quality.reshape(-1, quality.shape[-1])
-    return measured(Views(flat[0], flat[1], of_crops), posterior)
+    return flat_views(posterior, tracks.logits, tracks.features, tracks.quality, tracks.size)
+
+
+def flat_views(
+    posterior: EnsemblePosterior,
+    logits: np.ndarray,
+    features: np.ndarray,
+    quality: np.ndarray | None = None,
+    size: np.ndarray | None = None,
+) -> MeasuredViews:
+    """The same from arrays."""
+    arrays = logits, features, quality, size
+    flat = [None if a is None else a.reshape(-1, *a.shape[2:]) for a in arrays]
+    return measured(Views(*flat), posterior)  # type: ignore[arg-type]
 
 
 def pmf_along(fuser: Fuser, views: Views, steps: int, lengths: Sequence[int] | None = None) -> np.ndarray:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from lla_fusion_ros.fusion.along import flat_views, running_sums
+from lla_fusion_ros.fusion.along import running_sums, views_of
 from lla_fusion_ros.fusion.base import SMALLEST, Scalar, SumFuser, Value, Values
 from lla_fusion_ros.fusion.learn import chance_of_an_error, scored_pairs, smoothed_nll
 from lla_fusion_ros.fusion.measure import MeasuredViews
@@ -92,7 +92,7 @@ class Ella(SumFuser):
         known = np.random.default_rng(0).permutation(np.flatnonzero(tracks.label >= 0))
         tracks = tracks.take(known[:MOST_TRACKS])
         # networks as independent: the cross terms cost C times as much, and hardly move the weights
-        views = flat_views(posterior.independent(), tracks.logits, tracks.features)
+        views = views_of(posterior.independent(), tracks)
         track, step, label = scored_pairs(tracks)
         wrong = chance_of_an_error(len(label))
         lengths = range(1, tracks.longest + 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lla_fusion_ros.fusion.along import flat_views
+from lla_fusion_ros.fusion.along import views_of
 from lla_fusion_ros.fusion.base import (
     FLOOR,
     SMALLEST,
@@ -192,7 +192,7 @@ class EvidencePool(QualityFuser):
             "rarity": 0.0,
             "tail": [-5.0, -0.8],  # logits of doubt and spread
         }
-        views = flat_views(posterior, tracks.logits, tracks.features)
+        views = views_of(posterior, tracks)
         opposed = opposed_views(views, tracks, seed=1)
         for weight in OPPOSED_WEIGHTS if opposed is not None else (0.0,):
             found = fuser.learn(inputs, tracks, start, values, penalty, 60, opposed, weight)

@@ -162,7 +162,7 @@ def measured(views: Views, posterior: EnsemblePosterior) -> MeasuredViews:
     """Check views once; views that were measured for this posterior pass through untouched."""
     if isinstance(views, MeasuredViews) and views.posterior is posterior:
         return views
-    return MeasuredViews(views.logits, views.features, views.quality, posterior=posterior)
+    return MeasuredViews(views.logits, views.features, views.quality, views.size, posterior=posterior)
 
 
 def zero_views(posterior: EnsemblePosterior) -> MeasuredViews:

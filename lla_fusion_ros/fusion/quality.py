@@ -6,7 +6,7 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from lla_fusion_ros.fusion.along import flat_views
+from lla_fusion_ros.fusion.along import views_of
 from lla_fusion_ros.fusion.base import Array, Values, exp
 from lla_fusion_ros.fusion.learn import LearnedFuser
 from lla_fusion_ros.fusion.measure import QUALITY_FEATURES
@@ -47,7 +47,7 @@ class QualityFuser(LearnedFuser):
         cls: type[Own], posterior: EnsemblePosterior, tracks: TrackViews, **values: float
     ) -> tuple[Own, tuple[np.ndarray, ...]]:
         """A fuser with the `center` and `scale` of the views of these tracks, and its inputs for `learn`."""
-        views = flat_views(posterior, tracks.logits, tracks.features)
+        views = views_of(posterior, tracks)
         features, *others = cls(posterior, values).inputs(views)
         real = features[tracks.real.ravel()]
         center, scale = real.mean(axis=0), real.std(axis=0)

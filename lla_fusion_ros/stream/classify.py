@@ -26,6 +26,7 @@ from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.tracking.objects import hidden
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.tally import Tally
+from lla_fusion_ros.types.views import box_sides
 
 if TYPE_CHECKING:
     from lla_fusion_ros.networks.classifier import Classifier
@@ -154,7 +155,8 @@ class ClassifyStage:
         result = []
         start = 0
         for named, own in prepared:
-            rows, frame = views.take(slice(start, start + len(own))), named.frame
+            frame = named.frame
+            rows = replace(views.take(slice(start, start + len(own))), size=box_sides(named.bbox))
             start += len(own)
             result.append(
                 ViewFrame(

@@ -80,7 +80,7 @@ class Perception:
         own = {camera: (wiring or {}).get(camera, CameraWiring()) for camera in cameras}
         if bundle.for_scores:
             self.queue = ScoreQueue(cameras, settings, self.tally, own)
-            self.classify = ScoreStage(bundle, settings, self.tally, self.identity, self.joining)
+            self.classify = ScoreStage(bundle, settings, self.tally, own, self.identity, self.joining)
         elif classifier is None:
             shape = ViewShape(bundle.networks, bundle.classes, bundle.posterior().features)
             self.queue = ViewQueue(cameras, shape, bundle.hash, settings, self.tally)

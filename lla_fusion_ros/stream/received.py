@@ -29,7 +29,7 @@ from lla_fusion_ros.stream.queues import Feed, PairQueue
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.tally import Tally
-from lla_fusion_ros.types.views import QUALITIES, Views
+from lla_fusion_ros.types.views import QUALITIES, Views, box_sides
 
 HASH_PREFIX = "sha256:"
 MOST_UNSURE = 100  # frames of a camera that wait to be told which bundle they come from
@@ -154,6 +154,7 @@ class ViewQueue(PairQueue[ViewFrame]):
         except InputError:
             self._tally.drop(camera, {"bad_embeddings": 1})
             return None
+        views = replace(views, size=box_sides(first.bbox))
         ids = first.ids
         if self._identity == "camera":
             ids = tuple(_of_camera(camera, name) for name in ids)

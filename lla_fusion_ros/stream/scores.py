@@ -20,7 +20,7 @@ from lla_fusion_ros.stream.queues import ImageQueue
 from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.printable import printable
 from lla_fusion_ros.types.tally import Tally
-from lla_fusion_ros.types.views import Views
+from lla_fusion_ros.types.views import Views, box_sides
 
 FRAMES_AT_ONCE = 64  # of one step; more wait for the next, so that what is done gets out
 # Of every pmf, spread over all classes: no detector is so sure that another class is impossible.
@@ -130,15 +130,26 @@ class ScoreReader:
 
 
 class ScoreStage:
-    """Name and read. What cannot be used is counted and left out; nothing is raised."""
+    """Name and read. What cannot be used is counted and left out; nothing is raised.
+
+    Args:
+        wiring: by camera.
+    """
 
     def __init__(
-        self, bundle: Bundle, settings: StreamSettings, tally: Tally, identity: Identity, joining: Joining
+        self,
+        bundle: Bundle,
+        settings: StreamSettings,
+        tally: Tally,
+        wiring: Mapping[str, CameraWiring],
+        identity: Identity,
+        joining: Joining,
     ) -> None:
         self.reader = ScoreReader(bundle)
         self.settings = settings
         self.frames_at_once, self.objects_at_once = FRAMES_AT_ONCE, None
         self._tally = tally
+        self._wiring = wiring
         self._identity = identity
         self._joining = joining
 
@@ -175,9 +186,10 @@ class ScoreStage:
             dropped[reason] += 1
         said = np.array([pmfs[row] for row in rows]).reshape(len(rows), 1, len(self.reader.names))
         features = np.broadcast_to(np.array(NO_FEATURES, np.float32), (len(rows), 1, len(NO_FEATURES)))
-        views = Views(np.log(said).astype(np.float32), features)
         ids, own = (tuple(each[row] for row in rows) for each in (objects, tracks))
         bbox, when = found.bbox[rows], frame.completed
+        size = box_sides(bbox) if self._wiring[camera].box_frame == "image" else None
+        views = Views(np.log(said).astype(np.float32), features, size=size)
         self._tally.drop(camera, dropped)
         self._tally.add(camera, "frames")
         self._tally.add(camera, "crops", len(rows))

@@ -72,6 +72,7 @@ class CropSet:
         frame: position in the track,            [crops]
         camera: index of the camera,             [crops]
         label: class index or -1,                [crops]
+        box_side: of the box in image pixels, [crops]
         border: pixels of surroundings kept on each side, so that `degrade` can move the crop over the real
             image; 0 once the crops are final.
     """
@@ -81,6 +82,7 @@ class CropSet:
     frame: np.ndarray
     camera: np.ndarray
     label: np.ndarray
+    box_side: np.ndarray
     border: int = 0
 
     def __len__(self) -> int:
@@ -99,5 +101,6 @@ class CropSet:
             self.frame[rows],
             self.camera[rows],
             self.label[rows],
+            self.box_side[rows],
             self.border,
         )

@@ -25,6 +25,7 @@ class TrackViews:
         source:   index of the physical object; its tracks under several regimes share it, so that
             folds and bootstraps can keep them together.   [tracks] int
         quality:  of the crops, where it was measured.   [tracks, steps, qualities] float32
+        size:     side of the box in image pixels, NaN where it is not known.   [tracks, steps] float32
     """
 
     logits: np.ndarray
@@ -35,6 +36,7 @@ class TrackViews:
     regime: np.ndarray
     source: np.ndarray
     quality: np.ndarray | None = None
+    size: np.ndarray | None = None
 
     @classmethod
     def of_one_camera(
@@ -98,8 +100,8 @@ class TrackViews:
 
     def views_at(self, step: int) -> Views:
         """The views of one step; tracks that are shorter give zeros."""
-        quality = None if self.quality is None else self.quality[:, step]
-        return Views(self.logits[:, step], self.features[:, step], quality)
+        of_crops = (None if array is None else array[:, step] for array in (self.quality, self.size))
+        return Views(self.logits[:, step], self.features[:, step], *of_crops)
 
     def flat(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """All real views without their tracks: logits [n, C, M], features [n, C, D], label [n]."""
@@ -116,7 +118,7 @@ def joined(parts: Sequence[TrackViews]) -> TrackViews:
         arrays = [getattr(part, f.name) for part in parts]
         if any(array is None for array in arrays):
             continue
-        if f.name in ("logits", "features", "camera", "quality"):
+        if f.name in ("logits", "features", "camera", "quality", "size"):
             arrays = [_padded(array, longest) for array in arrays]
         values[f.name] = np.concatenate(arrays)
     return TrackViews(**values)

@@ -30,11 +30,13 @@ class Views:
         logits: g = W phi before the softmax.                        [tracks, networks, classes]
         features: last hidden layer with a 1 appended for the bias.  [tracks, networks, features]
         quality: of the crops (`images.quality`), where they are known.       [tracks, qualities]
+        size: side of the box in image pixels, NaN where it is not known.     [tracks]
     """
 
     logits: np.ndarray
     features: np.ndarray
     quality: np.ndarray | None = None
+    size: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.logits)
@@ -49,9 +51,8 @@ class Views:
 
     def take(self, rows: np.ndarray | slice) -> Views:
         """The views of some of the tracks."""
-        return Views(
-            self.logits[rows], self.features[rows], None if self.quality is None else self.quality[rows]
-        )
+        of_crops = (None if array is None else array[rows] for array in (self.quality, self.size))
+        return Views(self.logits[rows], self.features[rows], *of_crops)
 
     def check(self, networks: int, classes: int, features: int) -> None:
         """Refuse views that do not fit the ensemble or are not finite; the message names the cause."""
@@ -68,10 +69,22 @@ class Views:
             raise InputError(
                 f"views.quality has shape {self.quality.shape}, expected [tracks, {len(QUALITIES)}] finite"
             )
+        if self.size is not None and self.size.shape != (len(self),):
+            raise InputError(f"views.size has shape {self.size.shape}, expected [tracks]")
         if len(self.logits) != len(self.features):
             raise InputError(
                 f"views has {len(self.logits)} rows of logits but {len(self.features)} of features"
             )
+
+
+def box_sides(bbox: np.ndarray) -> np.ndarray:
+    """The side of boxes x, y, theta, width, height in image pixels: the root of their area.  [n, 5] -> [n]
+
+    NaN for what came without a box: the whole of an image, from its corner on, is a crop someone else cut.
+    """
+    x, y, _, width, height = bbox.T
+    boxed = (width > 0) & (height > 0) & ((x != width / 2) | (y != height / 2))
+    return np.sqrt(np.where(boxed, width, np.nan)) * np.sqrt(np.where(boxed, height, np.nan))
 
 
 def _arrays(state: Any) -> list[np.ndarray]:

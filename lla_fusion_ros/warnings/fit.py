@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lla_fusion_ros.fusion.along import flat_views
+from lla_fusion_ros.fusion.along import views_of
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_views import TrackViews, joined
@@ -119,7 +119,7 @@ def _said(posterior: EnsemblePosterior, tracks: TrackViews, steps: int) -> np.nd
     said = np.zeros((len(tracks), steps, posterior.classes), np.float32)
     for start in range(0, len(tracks), CHUNK):
         chunk = tracks.take(slice(start, start + CHUNK))
-        views = flat_views(posterior, chunk.logits, chunk.features)
+        views = views_of(posterior, chunk)
         shape = (len(chunk), tracks.longest, -1)
         said[start : start + CHUNK, : tracks.longest] = evidence(views.mean_pmf).reshape(shape)
     return said

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from lla_fusion_ros.fusion.along import flat_views, running_sums
+from lla_fusion_ros.fusion.along import running_sums, views_of
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.track_views import TrackViews
 from lla_fusion_ros.types.views import take_rows
@@ -93,8 +93,7 @@ def score_rows(
     for space, rows in parts:
         for start in range(0, len(rows), CHUNK):
             chunk = rows[start : start + CHUNK]
-            quality = None if tracks.quality is None else tracks.quality[chunk]
-            views = flat_views(weak, tracks.logits[chunk], tracks.features[chunk], quality)
+            views = views_of(weak, tracks.take(chunk))
             sums = running_sums(Sums.of(views), len(chunk), tracks.longest, lengths)
             for place, length in enumerate(lengths):
                 chosen = np.flatnonzero(tracks.steps[chunk] >= length)

@@ -211,6 +211,14 @@ def test_class_names_that_do_not_fit_the_networks_are_refused(bundle, tmp_path):
         save_bundle(wrong, tmp_path / "wrong.safetensors")
 
 
+def test_reserved_classes_are_the_last(bundle):
+    document = {**bundle.meta.as_dict(), "reserved": [bundle.class_names[-1]]}
+    loaded = replace(bundle, meta=meta_from_dict(document, "a"))
+    assert bundle.reserved == () and loaded.reserved == bundle.class_names[-1:]
+    with pytest.raises(BundleError, match="not the last"):
+        meta_from_dict({**document, "reserved": [bundle.class_names[0]]}, "a")
+
+
 def test_networks_of_another_architecture_are_refused(bundle):
     other = {**bundle.meta.architecture, "width": 9}
     with pytest.raises(BundleError, match="network 0 does not fit"):

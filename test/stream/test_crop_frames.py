@@ -52,6 +52,7 @@ def test_crops_of_one_stamp_are_one_frame_and_the_whole_crop_is_seen(bundle, com
     whole = cut_crops(Pixels(crop(0), "rgb"), np.array([[15.0, 10, 30, 20]]), bundle.input_size, 0.0)
     direct = Classifier(bundle, "cpu")(whole)
     np.testing.assert_allclose(first.frame.views.logits[:1], direct.logits, atol=1e-5)
+    assert np.isnan(first.frame.views.size).all()  # no one knows how large the objects were in their image
     assert second.result.verdicts[0].views == {"left": 2}
     assert perception.chosen["left"].ids == "messages" and not perception.troubles()
 

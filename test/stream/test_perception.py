@@ -295,6 +295,8 @@ def test_views_sent_over_the_wire_fuse_to_the_same_numbers(bundle, perception, i
     for ours, theirs in zip(direct, remote, strict=True):
         assert ours.result.ids == theirs.result.ids
         np.testing.assert_allclose(ours.result.pmf, theirs.result.pmf, atol=1e-5)
+        np.testing.assert_array_equal(ours.frame.views.size, theirs.frame.views.size)
+        assert np.isfinite(ours.frame.views.size).all()
 
 
 def test_views_of_another_bundle_are_refused_and_named(bundle, perception):

@@ -11,6 +11,7 @@ from lla_fusion_ros.messages.detections import Listing, parse_detections, write_
 from lla_fusion_ros.stream.frame_messages import fused_messages
 from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.stream.scores import DOUBT, ScoreReader
+from lla_fusion_ros.stream.stream_settings import CameraWiring
 from lla_fusion_ros.types.errors import BundleError
 
 START, STEP = 10**12, 10**8
@@ -34,6 +35,15 @@ def test_the_rest_of_one_score_is_spread_evenly_and_a_low_one_still_names_the_be
     np.testing.assert_allclose(reader.pmf((("truck", 0.1),), {}), [1 / 3, 1 / 3, 1 / 3], atol=DOUBT)
     listed = (("car", 0.2), ("bus", 0.7), ("truck", 0.1))
     np.testing.assert_allclose(reader.pmf(listed, {}), [0.2, 0.1, 0.7], atol=DOUBT)
+
+
+@pytest.mark.parametrize(("box_frame", "side"), [("image", 16.0), ("letterbox", None)])
+def test_sizes_are_known_where_boxes_are_in_pixels_of_the_image(box_frame, side):
+    wiring = CameraWiring(box_frame=box_frame, box_size=(640.0, 640.0))
+    perception = Perception(score_bundle(("car",), places=2), None, ["left"], wiring={"left": wiring})
+    perception.offer("left", "detections", said(0))
+    (fused,) = perception.step()
+    assert fused.frame.views.size == (None if side is None else [side])
 
 
 @pytest.mark.parametrize("score", [0.0, -1.0, float("nan")])

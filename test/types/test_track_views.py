@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lla_fusion_ros.types.errors import InputError
-from lla_fusion_ros.types.track_views import TrackViews, joined
+from lla_fusion_ros.types.track_views import TrackViews, joined, stacked
 
 
 def tracks(count, steps, longest=6):
@@ -31,6 +31,16 @@ def test_some_tracks_some_networks_and_one_step():
     np.testing.assert_array_equal(some.reaching(4).label, [0, 2])
     np.testing.assert_array_equal(some.select([1]).features, some.features[:, :, 1:])
     np.testing.assert_array_equal(some.views_at(3).logits, some.logits[:, 3])
+
+
+def test_sizes_of_boxes_go_with_their_views():
+    long, short = tracks(2, [6, 5]), tracks(1, [2], longest=2)
+    sizes = [np.arange(12.0).reshape(2, 6), np.array([[20.0, 21.0]])]
+    both = joined([replace(part, size=size) for part, size in zip((long, short), sizes, strict=True)])
+    np.testing.assert_array_equal(both.views_at(1).size, [1, 7, 21])
+    np.testing.assert_array_equal(both.take(np.array([2])).size[:, :2], [[20, 21]])
+    assert stacked([both, both], 2).size.shape == (6, 6)
+    assert joined([long, both]).size is None and long.views_at(0).size is None
 
 
 def test_flat_views_are_the_real_ones_only():

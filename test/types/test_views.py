@@ -1,11 +1,12 @@
 """Views, and rows of states that many tracks share."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
-from lla_fusion_ros.types.views import Views, add, grown, put_rows, rows_of, state_bytes, take_rows
+from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.views import Views, add, box_sides, grown, put_rows, rows_of, state_bytes, take_rows
 
 
 def views(tracks=4, networks=2, classes=3, features=5):
@@ -19,6 +20,20 @@ def test_taking_rows_takes_them_everywhere():
     part = some.take(np.array([2, 0]))
     np.testing.assert_array_equal(part.logits, some.logits[[2, 0]])
     np.testing.assert_array_equal(part.features, some.features[[2, 0]])
+
+
+def test_the_side_of_a_box_is_the_root_of_its_area_and_unknown_of_a_whole_crop():
+    assert box_sides(np.array([[50, 40, 0, 8, 18], [4, 9, 0, 8, 18], [5, 5, 0, 0, 4]])) == pytest.approx(
+        [12, np.nan, np.nan], nan_ok=True
+    )
+    assert len(box_sides(np.zeros((0, 5)))) == 0
+
+
+def test_taking_rows_keeps_sizes_and_they_must_fit():
+    some = replace(views(), size=np.arange(4.0))
+    np.testing.assert_array_equal(some.take(np.array([2, 0])).size, [2, 0])
+    with pytest.raises(InputError, match="views.size"):
+        replace(some, size=np.zeros(3)).check(2, 3, 5)
 
 
 @pytest.mark.parametrize("tracks", [0, 4])

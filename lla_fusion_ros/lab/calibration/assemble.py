@@ -11,7 +11,7 @@ import numpy as np
 from lla_fusion_ros import __version__
 from lla_fusion_ros.bundle import Bundle, BundleMeta, make_bundle
 from lla_fusion_ros.fusion import fusers, make_fuser
-from lla_fusion_ros.fusion.along import flat_views
+from lla_fusion_ros.fusion.along import views_of
 from lla_fusion_ros.lab.calibration.collect import views_of_crops
 from lla_fusion_ros.lab.calibration.cross_fit import Part, apart, side_by_side
 from lla_fusion_ros.lab.calibration.fusers import (
@@ -255,7 +255,7 @@ def _fuser_values(
 ) -> tuple[dict[str, dict[str, Any]], float]:
     names = list(fusers())
     stage(FUSERS, 0, len(names))
-    views = flat_views(posterior, tracks.logits, tracks.features)
+    views = views_of(posterior, tracks)
     weight_prior = fit_weight_prior(tracks, views)
     values = {}
     for done, name in enumerate(names, 1):

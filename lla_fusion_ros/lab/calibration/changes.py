@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.fusion.base import SumFuser
 from lla_fusion_ros.fusion.hypotheses import ChangeRates, Shown, shown_along
 from lla_fusion_ros.fusion.learn import scored_pairs
@@ -31,27 +30,26 @@ def with_changes(bundle: Bundle, tracks: TrackViews, fuser: SumFuser | None = No
     own = fuser or bundle.fuser()
     if not isinstance(own, SumFuser):
         own = bundle.fuser("pool")
-    known = tracks.take(tracks.label >= 0)
+    known, reserved = tracks.take(tracks.label >= 0), len(bundle.reserved)
     switched, label = switching(known)
     losses = {}
     for lapse in LAPSES:
         rates = replace(bundle.change_rates(), lapse=lapse)
-        losses[lapse] = _loss(own, known, rates) + SWITCHED * _switched_loss(own, switched, label, rates)
+        of_switched = _switched_loss(own, switched, label, rates, reserved)
+        losses[lapse] = _loss(own, known, rates, reserved) + SWITCHED * of_switched
     rates = replace(bundle.change_rates(), lapse=min(losses, key=losses.__getitem__))
     changes: dict[str, Any] = {"identity": rates.identity, "change": rates.change, "lapse": rates.lapse}
     if len(known) >= FEWEST:
-        odds = shown(own, known, rates).odds
+        odds = shown(own, known, rates, reserved).odds
         largest = np.where(known.real, np.maximum(odds, NEVER), NEVER).max(axis=1)
         table = AlarmTable.measure_worst(largest, known.regime, known.source)
         changes["alarm"] = {"thresholds": list(table.thresholds), "tracks": table.tracks}
     return replace(bundle, meta=replace(bundle.meta, changes=changes))
 
 
-def shown(fuser: SumFuser, tracks: TrackViews, rates: ChangeRates) -> Shown:
+def shown(fuser: SumFuser, tracks: TrackViews, rates: ChangeRates, reserved: int = 0) -> Shown:
     """What the engine shows of tracks after every view, and the log-odds of a change."""
-    return shown_along(
-        fuser, flat_views(fuser.posterior, tracks.logits, tracks.features), tracks.longest, rates
-    )
+    return shown_along(fuser, views_of(fuser.posterior, tracks), tracks.longest, rates, reserved=reserved)
 
 
 def switching(tracks: TrackViews) -> tuple[TrackViews, np.ndarray]:
@@ -73,14 +71,16 @@ def switching(tracks: TrackViews) -> tuple[TrackViews, np.ndarray]:
     return replace(head, **whole, steps=np.full(len(head), BEFORE + AFTER)), tail.label
 
 
-def _loss(fuser: SumFuser, tracks: TrackViews, rates: ChangeRates) -> float:
+def _loss(fuser: SumFuser, tracks: TrackViews, rates: ChangeRates, reserved: int) -> float:
     track, step, label = scored_pairs(tracks)
-    right = shown(fuser, tracks, rates).pmf[track, step, label]
+    right = shown(fuser, tracks, rates, reserved).pmf[track, step, label]
     return float(-np.log(np.maximum(right, 1e-12)).mean())
 
 
-def _switched_loss(fuser: SumFuser, tracks: TrackViews, label: np.ndarray, rates: ChangeRates) -> float:
+def _switched_loss(
+    fuser: SumFuser, tracks: TrackViews, label: np.ndarray, rates: ChangeRates, reserved: int
+) -> float:
     if not len(tracks):
         return 0.0
-    right = shown(fuser, tracks, rates).pmf[np.arange(len(tracks)), BEFORE:, label]
+    right = shown(fuser, tracks, rates, reserved).pmf[np.arange(len(tracks)), BEFORE:, label]
     return float(-np.log(np.maximum(right, 1e-12)).mean())

@@ -57,12 +57,15 @@ def by_track(views: Views, crops: CropSet, keep: np.ndarray, regime: str) -> Tra
     camera = np.zeros(shape, np.int64)
     logits[row, step], features[row, step] = views.logits[order], views.features[order]
     camera[row, step] = crops.camera[keep][order]
+    size = np.full(shape, np.nan, np.float32)
+    size[row, step] = crops.box_side[keep][order]
     label = crops.label[keep][order][start]
     quality = None
     if views.quality is not None:
         quality = np.zeros((*shape, views.quality.shape[1]), np.float32)
         quality[row, step] = views.quality[order]
-    return TrackViews(logits, features, camera, steps, label, np.full(len(source), regime), source, quality)
+    regimes = np.full(len(source), regime)
+    return TrackViews(logits, features, camera, steps, label, regimes, source, quality, size)
 
 
 def _in_batches(

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from lla_fusion_ros.fusion import fusers, make_fuser
-from lla_fusion_ros.fusion.along import flat_views, pmf_along
+from lla_fusion_ros.fusion.along import pmf_along, views_of
 from lla_fusion_ros.fusion.base import Fuser, Scalar, Values
 from lla_fusion_ros.fusion.hypotheses import published_along
 from lla_fusion_ros.fusion.learn import chance_of_an_error, smoothed_nll
@@ -70,7 +70,7 @@ def fit_fuser(
 ) -> dict[str, float | list[float]]:
     """The values of a fuser that minimise the loss on `tracks`; its own `fit` where it has one.
 
-    `views` are those of the tracks (`flat_views`), `weight_prior` is the lambda_w of fusers that weigh by
+    `views` are those of the tracks (`views_of`), `weight_prior` is the lambda_w of fusers that weigh by
     variances.
     """
     kind = fusers()[name]
@@ -157,7 +157,7 @@ def safe_candidates(
     A default keeps contradictions open, does not grow surer by repetition and is never surer than the objects
     support (`fusion/safety.py`). Where no candidate holds all of it, all stay: the record says what is amiss.
     """
-    views = flat_views(posterior, tracks.logits, tracks.features)
+    views = views_of(posterior, tracks)
     safety = {
         name: safety_of(make_fuser(name, posterior, values[name]), tracks, views) for name in candidates
     }
@@ -192,7 +192,7 @@ def choose_default(
 
     def part(rows: np.ndarray) -> Fold:
         chosen = tracks.take(rows)
-        return chosen, flat_views(posterior, chosen.logits, chosen.features)
+        return chosen, views_of(posterior, chosen)
 
     rows = [np.flatnonzero(fold == left_out) for left_out in range(folds)]
     parts = [(part(fold != left_out), part(fold == left_out)) for left_out in range(folds)]
@@ -273,7 +273,7 @@ def score_tracks(fuser: Fuser, tracks: TrackViews, seed: int = 0) -> dict[str, A
     records, single = [], {}
     for regime in dict.fromkeys(tracks.regime.tolist()):
         part = tracks.take(tracks.regime == regime)
-        views = flat_views(fuser.posterior, part.logits, part.features)
+        views = views_of(fuser.posterior, part)
         right = right_frames(views.mean_pmf, part)
         single[regime] = float(right.sum() / part.steps.sum())
         along = published_along(fuser, views, part.longest)

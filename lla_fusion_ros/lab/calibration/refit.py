@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.fusion.along import flat_views
+from lla_fusion_ros.fusion.along import views_of
 from lla_fusion_ros.lab.calibration.assemble import CalibrationOptions, Stage, choose_safely
 from lla_fusion_ros.lab.calibration.collect import views_of_crops
 from lla_fusion_ros.lab.calibration.fusers import fit_fuser, score_tracks
@@ -89,7 +89,7 @@ def refitted(
 ) -> Bundle:
     """The same from views; scores on test tracks are those of another default and are left out."""
     posterior, prior = bundle.posterior(), bundle.meta.weight_prior
-    views = flat_views(posterior, validation.logits, validation.features)
+    views = views_of(posterior, validation)
     values = dict(bundle.meta.fusers)
     for done, name in enumerate(names):
         stage(FUSERS, done, len(names))

@@ -16,7 +16,7 @@ from lla_fusion_ros.bags.topics import find_cameras, name_cameras
 from lla_fusion_ros.bundle import Bundle, make_bundle
 from lla_fusion_ros.bundle.bundle import PMF_FUSERS, SCORES
 from lla_fusion_ros.bundle.score_bundle import is_free, no_posterior, score_bundle, score_meta, score_tensors
-from lla_fusion_ros.fusion.along import flat_views
+from lla_fusion_ros.fusion.along import views_of
 from lla_fusion_ros.lab.calibration.assemble import Stage
 from lla_fusion_ros.lab.calibration.changes import with_changes
 from lla_fusion_ros.lab.calibration.fusers import choose_default, fit_fuser, score_tracks
@@ -86,7 +86,7 @@ def read_tracks(bag: Bag, cameras: Any, bundle: Bundle, truth: Truth) -> tuple[T
     """
     perception = make_perception(bundle, cameras, StreamSettings(), FusionSettings())
     numbers = {name: number for number, name in enumerate(bundle.class_names)}
-    rows: dict[str, list[tuple[np.ndarray, int]]] = defaultdict(list)
+    rows: dict[str, list[tuple[np.ndarray, int, float]]] = defaultdict(list)
     labels: dict[str, set[int]] = defaultdict(set)
     objects: dict[str, str] = {}  # the first that a track shows
     judge = Judge(truth)
@@ -97,7 +97,8 @@ def read_tracks(bag: Bag, cameras: Any, bundle: Bundle, truth: Truth) -> tuple[T
         for row, (name, label) in enumerate(zip(frame.ids, judged.labels(numbers).tolist(), strict=True)):
             if judged.nothing[row]:
                 continue
-            rows[name].append((frame.views.logits[row], camera))
+            side = np.nan if frame.views.size is None else frame.views.size[row]
+            rows[name].append((frame.views.logits[row], camera, side))
             if (shown := judged.shown[row]) is not None:
                 labels[name].add(label)
                 objects.setdefault(name, shown.object if truth.frames else name)
@@ -113,15 +114,17 @@ def read_tracks(bag: Bag, cameras: Any, bundle: Bundle, truth: Truth) -> tuple[T
     steps = np.array([len(rows[name]) for name in kept])
     logits = np.zeros((len(kept), steps.max(), 1, bundle.classes), np.float32)
     of_camera = np.zeros(logits.shape[:2], np.int64)
+    size = np.full(logits.shape[:2], np.nan, np.float32)
     for track, name in enumerate(kept):
-        logits[track, : steps[track]] = [view for view, _ in rows[name]]
-        of_camera[track, : steps[track]] = [index for _, index in rows[name]]
+        logits[track, : steps[track]] = [view for view, _, _ in rows[name]]
+        of_camera[track, : steps[track]] = [index for _, index, _ in rows[name]]
+        size[track, : steps[track]] = [side for _, _, side in rows[name]]
     features = np.zeros((*logits.shape[:3], 2), np.float32)
     features[..., 1] = 1.0
     label = np.array([next(iter(labels[name])) for name in kept])
     source = np.unique([objects[name] for name in kept], return_inverse=True)[1]
     views = TrackViews.of_one_camera(logits, features, steps, label, source)
-    return replace(views, camera=of_camera), judge
+    return replace(views, camera=of_camera, size=size), judge
 
 
 def learned_confusion(tracks: TrackViews, classes: int) -> np.ndarray:
@@ -142,7 +145,7 @@ def _fitted(
     seed: int,
 ) -> Bundle:
     posterior = bundle.posterior()
-    views = flat_views(posterior, tracks.logits, tracks.features)
+    views = views_of(posterior, tracks)
     values = {}
     for done, name in enumerate(PMF_FUSERS):
         stage("fusers", done, len(PMF_FUSERS))

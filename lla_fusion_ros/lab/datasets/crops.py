@@ -48,15 +48,19 @@ def cut(trackset: TrackSet, size: int, margin: float, border: int = 0) -> CropSe
     # The border is a larger margin: the field of view, in boxes, grows with the side.
     wider = ((1 + 2 * margin) * side / size - 1) / 2
     images = np.empty((len(frames), side, side, 3), np.uint8)
+    box_side = np.empty(len(frames), np.float32)
     for row, (index, step) in enumerate(frames):
         frame = trackset.tracks[index].frames[step]
-        images[row] = cut_crops(Pixels(frame.image, "rgb"), _centred(frame), side, wider)[0]
+        box = _centred(frame)
+        images[row] = cut_crops(Pixels(frame.image, "rgb"), box, side, wider)[0]
+        box_side[row] = np.sqrt(box[0, 2] * box[0, 3])
     return CropSet(
         images,
         track=np.array([index for index, _ in frames], np.int64),
         frame=np.array([step for _, step in frames], np.int64),
         camera=np.array([trackset.tracks[index].frames[step].camera for index, step in frames], np.int64),
         label=np.array([trackset.tracks[index].label for index, _ in frames], np.int64),
+        box_side=box_side,
         border=border,
     )
 

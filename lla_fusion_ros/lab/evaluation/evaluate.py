@@ -11,7 +11,7 @@ import numpy as np
 
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.fusion import fusers, make_fuser
-from lla_fusion_ros.fusion.along import flat_views
+from lla_fusion_ros.fusion.along import views_of
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.fusion.safety import least_lapse, safety_of
 from lla_fusion_ros.lab.calibration.fusers import right_frames
@@ -207,7 +207,7 @@ class _Run:
         """Of every fuser, on the views of CHUNK tracks picked evenly."""
         self.report.stage(f"{regime}, contradictions and repetitions")
         some = tracks.take(np.unique(np.linspace(0, len(tracks) - 1, CHUNK).astype(int)))
-        views = flat_views(panel.posterior, some.logits, some.features)
+        views = views_of(panel.posterior, some)
         objects = self.bundle.meta.dataset.get("tracks", {}).get("validation", some.objects)
         for name, fuser in panel.fusers.items():
             found = replace(
@@ -305,7 +305,7 @@ class _Panel:
         """The tracks as these networks see them, CHUNK at a time, and all their views."""
         for chunk in tracks.chunks(CHUNK):
             seen = chunk if self.complete else chunk.select(range(self.count))
-            yield seen, flat_views(self.posterior, seen.logits, seen.features)
+            yield seen, views_of(self.posterior, seen)
 
 
 def fitted_values(bundle: Bundle, name: str, count: int) -> dict[str, Any]:

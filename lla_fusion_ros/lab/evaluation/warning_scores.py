@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.fusion.along import flat_views
+from lla_fusion_ros.fusion.along import views_of
 from lla_fusion_ros.fusion.base import SumFuser
 from lla_fusion_ros.lab.calibration.changes import shown
 from lla_fusion_ros.lab.evaluation.fused import CHUNK
@@ -33,7 +33,7 @@ def track_scores_after(
     weak = weak_posterior(posterior)
     parts = []
     for chunk in tracks.chunks(CHUNK):
-        each = Sums.of(flat_views(posterior, chunk.logits, chunk.features))
+        each = Sums.of(views_of(posterior, chunk))
         parts.append(_scores_after(model, weak, each, chunk, lengths))
     return {
         length: {name: np.concatenate([part[length][name] for part in parts]) for name in parts[0][length]}

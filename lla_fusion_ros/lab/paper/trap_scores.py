@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lla_fusion_ros.fusion import make_fuser
-from lla_fusion_ros.fusion.along import flat_views, pmf_along
+from lla_fusion_ros.fusion.along import pmf_along, views_of
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.reliance.statements import calibrate
@@ -37,13 +37,13 @@ class Seen:
 def fitting(seen: Seen) -> tuple[TrackViews, MeasuredViews]:
     """What fusers are fitted on."""
     tracks = seen.validation
-    return tracks, flat_views(seen.posterior, tracks.logits, tracks.features)
+    return tracks, views_of(seen.posterior, tracks)
 
 
 def pmfs(seen: Seen, name: str, values: Any, tracks: TrackViews) -> np.ndarray:
     """After every view; the last one stays.  [tracks, steps, classes]"""
     fuser = make_fuser(name, seen.posterior, values, window=tracks.longest)
-    views = flat_views(seen.posterior, tracks.logits, tracks.features)
+    views = views_of(seen.posterior, tracks)
     found = pmf_along(fuser, views, tracks.longest, list(range(1, tracks.longest + 1)))
     last = np.minimum(np.arange(tracks.longest), tracks.steps[:, None] - 1)
     return np.take_along_axis(found, last[..., None], axis=1)

@@ -41,6 +41,12 @@ def test_crops_say_where_they_come_from():
     assert crops.label.tolist() == [0] * 6 + [1] * 6
 
 
+def test_crops_know_the_side_of_their_box():
+    frame = Frame(np.zeros((40, 40, 3), np.uint8), (10, 10, 19, 26))
+    crops = cut(TrackSet("one", ("a",), (Track("a", 0, (frame,)),), ""), size=32, margin=0.1)
+    assert crops.box_side.tolist() == [12]
+
+
 def test_the_border_adds_surroundings_and_leaves_the_crop_as_it_was():
     trackset = make_trackset()
     plain = cut(trackset, size=20, margin=0.1)
