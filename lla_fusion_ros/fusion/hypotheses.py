@@ -8,8 +8,8 @@ a change, and what is published is the mixture of both pools by the probability 
 
     p' = (1 - e) p + e / M, of the M named classes;  m the mass of p on them
     gain of a pool = m ln(M sum q p'), q what it says of the named classes: 0 for a view that says nothing
-    odds <- odds + gain of fresh - gain of past, and not below ln h - ln(1 - h) - gain of past: there *fresh*
-    begins anew with this view.  h = 1 - e^(-hazard seconds)
+    odds <- odds + gain of fresh - gain of past; where ln h + ln(1 + e^odds) - ln(1 - h) - gain of past is more,
+    it is that, and *fresh* begins anew with this view.  h = 1 - e^(-hazard seconds)
 
 *A moment*: frames of different cameras whose stamps lie close together. All views of a moment are judged by
 the pools before it and the hazard is paid once, so that their order does not matter. A late view is added to
@@ -268,7 +268,8 @@ class Hypotheses:
         chance = -np.expm1(-n.hazard * np.maximum(n.last - n.newest, 0) / 1e9)
         chance = np.where(n.past_views > 0, chance, 0.0)
         with np.errstate(divide="ignore"):
-            anew, stays = np.log(chance), np.log1p(-chance)
+            hazard, stays = np.log(chance), np.log1p(-chance)
+        anew = hazard + np.logaddexp(0.0, n.odds)  # whatever was before may end
         goes_on = n.odds + stays + n.of_fresh
         begun = anew > goes_on
         likelier = np.maximum(anew, goes_on)
@@ -285,7 +286,7 @@ class Hypotheses:
             fresh = np.where(ends[:, None], 0.0, fresh)
             past_views, fresh_views = np.where(ends, fresh_views, past_views), fresh_views * ~ends
             odds, began = np.where(ends, -np.inf, change), np.where(ends, since, began)
-        paid = np.where(begun, anew, n.paid)
+        paid = np.where(begun, hazard, n.paid)
         return _Now(past, fresh, past_views, fresh_views, odds, paid, since, began, change, ends)
 
     def _said(self, past: np.ndarray, fresh: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -117,7 +117,8 @@ class Columns:
     def __init__(self, example: Any) -> None:
         self._kind = type(example)
         self._shapes = [array.shape[1:] for array in _arrays(example)]
-        self._ends = np.cumsum([int(np.prod(shape)) for shape in self._shapes]).tolist()
+        self._widths = [int(np.prod(shape)) for shape in self._shapes]
+        self._ends = np.cumsum(self._widths).tolist()
 
     @property
     def width(self) -> int:
@@ -125,7 +126,8 @@ class Columns:
 
     def pack(self, state: Any) -> np.ndarray:
         """[tracks, width]"""
-        return np.concatenate([array.reshape(len(array), -1) for array in _arrays(state)], axis=1)
+        parts = zip(_arrays(state), self._widths, strict=True)
+        return np.concatenate([array.reshape(len(array), width) for array, width in parts], axis=1)
 
     def unpack(self, packed: np.ndarray) -> Any:
         """The state again; its arrays are views of `packed`."""

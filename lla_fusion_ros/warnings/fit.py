@@ -11,12 +11,11 @@ from lla_fusion_ros.fusion.along import views_of
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_views import TrackViews, joined
-from lla_fusion_ros.warnings.contradiction import evidence
 from lla_fusion_ros.warnings.fit_contradiction import fit_camera
 from lla_fusion_ros.warnings.fit_space import fit_space
 from lla_fusion_ros.warnings.fit_unknown import CHUNK, ScoreRows, fit_unknown, score_rows
 from lla_fusion_ros.warnings.model import FeatureSpace, WarningModel
-from lla_fusion_ros.warnings.scores import weak_posterior
+from lla_fusion_ros.warnings.scores import evidence, weak_posterior
 
 CAMERA_SPAN = 1.0  # seconds
 FOLDS = 3

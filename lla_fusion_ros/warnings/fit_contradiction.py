@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from lla_fusion_ros.types.track_views import TrackViews
-from lla_fusion_ros.warnings.contradiction import camera_statistic
 from lla_fusion_ros.warnings.model import NEVER, AlarmTable
+from lla_fusion_ros.warnings.scores import camera_statistic
 from lla_fusion_ros.warnings.state import WINDOW
 
 FEWEST = 10  # tracks on which a threshold can be measured at all

@@ -17,7 +17,6 @@ from lla_fusion_ros.types.views import (
     state_bytes,
     take_rows,
 )
-from lla_fusion_ros.warnings.contradiction import evidence
 from lla_fusion_ros.warnings.model import RATES, AlarmTable, WarningModel
 from lla_fusion_ros.warnings.result import (
     CAMERA_DISAGREEMENT,
@@ -29,7 +28,7 @@ from lla_fusion_ros.warnings.result import (
     Level,
     Scores,
 )
-from lla_fusion_ros.warnings.scores import agreement, known_scores, weak_posterior
+from lla_fusion_ros.warnings.scores import agreement, evidence, known_scores, weak_posterior
 from lla_fusion_ros.warnings.state import Known, RecentViews, Standing, Sums
 
 HYSTERESIS = 2.0  # a warning ends when the p-value is this many times the rate at which it began

@@ -2,7 +2,7 @@
 
 Each score is large for something out of distribution. All work on the means over a track's views, so that
 their cost does not grow with its length.
-Axes: t tracks, c networks, m classes, D features with the 1 for the bias, d features without it.
+Axes: t tracks, w views, c networks, m classes, D features with the 1 for the bias, d features without it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import numpy as np
 
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.pmf import entropy, max_shift, normal_points
-from lla_fusion_ros.warnings.contradiction import camera_statistic
 from lla_fusion_ros.warnings.model import SCORES, FeatureSpace, WarningModel
 from lla_fusion_ros.warnings.state import RecentViews, Sums
 
@@ -23,6 +22,7 @@ from lla_fusion_ros.warnings.state import RecentViews, Sums
 WEAK_PRIOR = 1.0
 SETTLED = 10  # views of a track after which its scores count as settled
 TINY = 1e-9
+FLOOR = 1e-4  # no single view may rule a class out
 LARGEST_FEATURE = 1e12  # far beyond any network's features; its square is finite in single precision
 # Scores that enter as logarithms, and what is added to each before.
 LOGARITHMIC = {
@@ -51,6 +51,30 @@ def known_scores(
     table, information = score_table(model.space, weak, means, model.unknown.coefficients != 0)
     score = model.unknown(table)
     return information, score, *model.p_values(score, means.quality)
+
+
+def evidence(pmf: np.ndarray) -> np.ndarray:
+    """ln of the pmf, not below FLOOR: what one view says for each class.  [..., m]"""
+    return np.log(np.maximum(pmf, FLOOR))
+
+
+def camera_statistic(evidence: np.ndarray, camera: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Ratio of one camera seeing another class than the rest, the largest over cameras.
+
+        max_a [ max_y sum_{views of a} ln p + max_y sum_{views of others} ln p ] - max_y sum_all ln p
+
+    Zero where only one camera has seen the track. Views that do not count (`counts`) are those too old to be
+    compared "at one time".
+    evidence [t, w, m], camera [t, w] int, counts [t, w] bool -> [t]
+    """
+    counted = np.where(counts[..., None], evidence, 0.0).astype(np.float64)
+    total = counted.sum(axis=1)  # [t, m]
+    largest = np.zeros(len(evidence))
+    for name in np.unique(camera[counts]):
+        own = (counted * (camera == name)[..., None]).sum(axis=1)  # zero where it saw nothing
+        ratio = own.max(axis=-1) + (total - own).max(axis=-1) - total.max(axis=-1)
+        largest = np.maximum(largest, ratio)
+    return largest
 
 
 def agreement(model: WarningModel, recent: RecentViews) -> np.ndarray:

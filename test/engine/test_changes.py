@@ -1,4 +1,4 @@
-"""A change of the class is followed, a glitch is not; what evidence with a half-life does."""
+"""A change of the class is followed, a glitch is not."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 
 from lla_fusion_ros.engine.engine import FusionEngine, Observation
-from lla_fusion_ros.fusion import fusers, make_fuser
-from lla_fusion_ros.fusion.base import SumFuser
 from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.views import Views
 from lla_fusion_ros.warnings.fit import fit_warnings
 from lla_fusion_ros.warnings.result import IDENTITY_SWITCH, Level
 from support.feature_world import CLASSES, WorldModel
-from support.tiny_posterior import make_posterior, make_views
 
 START, TENTH = 10**12, 10**8
 COUNT, STEPS = 20, 40
@@ -82,41 +79,10 @@ def test_a_change_from_or_to_another_class_remains_an_identity_switch(model, sid
 
 
 def test_classes_that_do_not_change_are_fused_as_if_none_did(model, sides) -> None:
-    """A half-life for traffic lights must not weaken signs."""
+    """What traffic lights do must not weaken signs."""
     usual, lights = (
         run(model, sides, lambda step: 0.0, FusionSettings(fuser="mean_pmf", changing_classes=named))
         for named in ("", f"1,{CLASSES - 1}")
     )
     for one, other in zip(usual, lights, strict=True):
         np.testing.assert_array_equal(one.pmf, other.pmf)
-
-
-@pytest.mark.parametrize("name", sorted(n for n, kind in fusers().items() if issubclass(kind, SumFuser)))
-def test_after_a_half_life_every_sum_is_half(name) -> None:
-    posterior = make_posterior()
-    fuser = make_fuser(name, posterior)
-    state = fuser.update(fuser.initial(2), make_views(posterior, 2))
-    half = fuser.faded(state, np.array([0.5, 1.0]))
-    for field in state.__match_args__:
-        whole, less = getattr(state, field), getattr(half, field)
-        np.testing.assert_allclose(less[0], whole[0] / 2)
-        np.testing.assert_array_equal(less[1], whole[1])
-    assert np.isfinite(fuser.predict(half)).all()
-
-
-def test_evidence_fades_in_message_time(world, model) -> None:
-    """Half a second later, and out of order: what came before counts by its stamp, not by its arrival."""
-    views = [world.tracks(np.array([kind]), steps=1).views_at(0) for kind in (0, 1, 2)]
-    settings = FusionSettings(
-        fuser="mean_pmf",
-        changing_classes="all",
-        class_half_life=0.5,
-        restart_on_switch=False,
-        max_lateness=1.0,
-    )
-    engine = FusionEngine(model, settings)
-    for view, stamp in zip(views, (0, 5, 3), strict=True):
-        pmf = engine.update(Observation("front", START + stamp * TENTH, ["a"], view)).pmf[0]
-    alone = [make_fuser("mean_pmf", world.posterior) for _ in views]
-    each = [f.predict(f.update(f.initial(1), view))[0] for f, view in zip(alone, views, strict=True)]
-    np.testing.assert_allclose(pmf, (0.5 * each[0] + each[1] + each[2]) / 2.5, atol=1e-9)

@@ -12,14 +12,18 @@ from lla_fusion_ros.bundle.resources import find_model
 from lla_fusion_ros.engine.cost import bytes_per_track, check_cost
 from lla_fusion_ros.engine.engine import FusionEngine, Observation
 from lla_fusion_ros.fusion import fusers, make_fuser
+from lla_fusion_ros.fusion.hypotheses import ChangeRates
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.views import state_bytes
+from lla_fusion_ros.warnings.model import USUAL_CHANGE
 from support.tiny_posterior import make_posterior, make_views
 
 
 class Model:
     """A posterior as a model for the engine."""
+
+    reserved = ()
 
     def __init__(self, posterior):
         self._posterior = posterior
@@ -32,6 +36,12 @@ class Model:
 
     def warning_model(self):
         return None
+
+    def change_rates(self):
+        return ChangeRates()
+
+    def change_alarm(self):
+        return USUAL_CHANGE
 
     def changing(self, named=""):
         return np.zeros(self._posterior.classes, bool)

@@ -6,9 +6,10 @@ import numpy as np
 
 from lla_fusion_ros.fusion import make_fuser
 from lla_fusion_ros.fusion.base import Fuser
+from lla_fusion_ros.fusion.hypotheses import ChangeRates
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.track_views import TrackViews
-from lla_fusion_ros.warnings.model import WarningModel
+from lla_fusion_ros.warnings.model import USUAL_CHANGE, AlarmTable, WarningModel
 
 NETWORKS, CLASSES, WIDTH = 3, 5, 12
 STRANGE = 4  # kinds of objects outside the classes
@@ -73,6 +74,16 @@ class WorldModel:
 
     def warning_model(self) -> WarningModel | None:
         return self._warnings
+
+    @property
+    def reserved(self) -> tuple[str, ...]:
+        return ()
+
+    def change_rates(self) -> ChangeRates:
+        return ChangeRates()
+
+    def change_alarm(self) -> AlarmTable:
+        return USUAL_CHANGE
 
     def changing(self, named: str = "") -> np.ndarray:
         """Classes by their numbers, as a bundle takes names."""

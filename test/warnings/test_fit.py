@@ -63,14 +63,6 @@ def test_the_logistic_fit_equals_the_reference_implementation() -> None:
     assert intercept == pytest.approx(reference.intercept_[0], rel=1e-4)
 
 
-def test_the_switch_test_reads_classes_from_the_logits_alone(world) -> None:
-    """With features that say nothing, spliced tracks are still found by their pmfs."""
-    known = world.known(120)
-    blank = replace(known, features=np.random.default_rng(0).normal(size=known.features.shape))
-    model = fit_warnings(world.posterior, blank, world.strange(40))
-    assert model.quality["switch_detected_5"] > 0.9
-
-
 def test_features_of_the_tracks_themselves_do_not_make_them_familiar(world) -> None:
     """Thresholds measured on the very tracks that made the feature space would promise too much."""
     inside = world.known(60)
@@ -153,7 +145,7 @@ def test_ensembles_that_number_their_features_differently_are_fitted_together(wo
     other, tracks = turned(world.posterior, halves[1])
     space = known_space(halves[0][2])
     models = [fit_warnings_of(seen, space) for seen in (plain, [plain[0], Seen(other, *tracks)])]
-    for name in ("unknown", "switch", "camera"):
+    for name in ("unknown", "camera"):
         alarms = [getattr(getattr(model, name), "alarm", getattr(model, name)) for model in models]
         np.testing.assert_allclose(alarms[0].threshold(0.05), alarms[1].threshold(0.05), rtol=1e-3)
     assert models[0].unknown.alarm.tracks == 120

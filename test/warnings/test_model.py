@@ -37,8 +37,8 @@ def test_a_model_survives_the_way_into_a_bundle_and_back(world, model) -> None:
 
 def test_a_record_without_its_parts_is_refused(model) -> None:
     arrays, record = model.to_parts()
-    del record["switch"]
-    with pytest.raises(BundleError, match="switch"):
+    del record["camera"]
+    with pytest.raises(BundleError, match="camera"):
         WarningModel.from_parts(arrays, record)
     with pytest.raises(BundleError, match="bank"):
         WarningModel.from_parts({}, model.to_parts()[1])

@@ -32,9 +32,9 @@ def test_the_means_weigh_doubtful_views_less() -> None:
 
 
 def test_the_window_keeps_the_newest_views_last() -> None:
-    recent = RecentViews.zeros(2, 3, 1)
+    recent = RecentViews.zeros(2, 3)
     for step in range(WINDOW + 3):
-        recent = recent.pushed(np.full((2, 3), step), np.full((2, 1), step), step % 2, step)
+        recent = recent.pushed(np.full((2, 3), step), step % 2, step)
     assert recent.stamp[0].tolist() == list(range(3, WINDOW + 3))
     assert recent.evidence[1, :, 0].tolist() == list(range(3, WINDOW + 3))
     assert recent.present.all()

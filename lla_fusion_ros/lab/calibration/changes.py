@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.fusion.along import views_of
 from lla_fusion_ros.fusion.base import SumFuser
 from lla_fusion_ros.fusion.hypotheses import ChangeRates, Shown, shown_along
 from lla_fusion_ros.fusion.learn import scored_pairs

@@ -28,11 +28,11 @@ from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.track_views import TrackViews
-from lla_fusion_ros.warnings.contradiction import evidence
 from lla_fusion_ros.warnings.fit import CAMERA_SPAN
 from lla_fusion_ros.warnings.fit_contradiction import fit_camera
 from lla_fusion_ros.warnings.model import NEVER, Detector, FeatureSpace, WarningModel
 from lla_fusion_ros.warnings.model import SCORES as SCORE_NAMES
+from lla_fusion_ros.warnings.scores import evidence
 
 FEWEST_TRACKS, FEWEST_OBJECTS = 20, 10  # of known classes, to fit anything on
 CANDIDATES = ("pool", "log_odds", "ema", "mean_pmf")  # none that takes frames for independent
