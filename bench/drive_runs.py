@@ -27,6 +27,7 @@ from lla_fusion_ros.stream.frame_messages import view_pmf
 from lla_fusion_ros.stream.frames import CameraFrame, FusedFrame, ScoreFrame, ViewFrame
 from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.stream.stream_settings import StreamSettings
+from lla_fusion_ros.types.pmf import among_named
 from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.views import QUALITIES, Views
 from lla_fusion_ros.warnings.result import REASONS
@@ -188,8 +189,9 @@ def _run(drive: DriveViews, bundle: Bundle, way: str, rule: str, alone: bool = F
             frame = ViewFrame(camera, header, own, bbox[places], seen, own, completed=stamp)
         whose = dict(zip(own, boxes[places].tolist(), strict=True))
         for done in perception.fuse([frame]):
-            fused.add(done, done.result.pmf, whose)
-            single.add(done, view_pmf(done.frame)[done.result.kept], whose)
+            reserved = len(used.reserved)
+            fused.add(done, among_named(done.result.pmf, reserved), whose)
+            single.add(done, among_named(view_pmf(done.frame)[done.result.kept], reserved), whose)
     return fused.told(), single.told()
 
 

@@ -16,7 +16,16 @@ from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.pmf import entropy
 from lla_fusion_ros.types.settings import FusionSettings
-from lla_fusion_ros.types.views import Others, Views, grown, put_rows, rows_of, state_bytes, take_rows
+from lla_fusion_ros.types.views import (
+    Others,
+    Views,
+    grown,
+    put_rows,
+    rows_of,
+    state_bytes,
+    take_rows,
+    widened,
+)
 from lla_fusion_ros.warnings.flow import UNREADABLE, TrackWarnings, rates
 from lla_fusion_ros.warnings.model import WarningModel
 from lla_fusion_ros.warnings.result import Verdicts
@@ -32,6 +41,9 @@ class FusionModel(Protocol):
     def warning_model(self) -> WarningModel | None: ...
 
     def changing(self, named: str = "") -> np.ndarray: ...
+
+    @property
+    def reserved(self) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +140,10 @@ class FusionEngine:
         return self._fuser
 
     @property
+    def classes(self) -> int:
+        return self._posterior.classes
+
+    @property
     def tracks(self) -> int:
         """Tracks alive."""
         return len(self._store)
@@ -166,6 +182,14 @@ class FusionEngine:
         if change.fuser is not None:
             self._fuser = change.fuser
         return self.reset(change.state) if change.fuser is not None else ()
+
+    def widen(self, model: FusionModel) -> None:
+        """Go on with a model that has further classes, before the reserved ones, and no fitted warnings."""
+        self._model, self._posterior = model, model.posterior()
+        self._fuser = self._make_fuser(self.settings)
+        rows, reserved = self._store.allocated, len(model.reserved)
+        self._state = widened(self._state, self._fuser.initial(rows), reserved)
+        self._changing = self._changing_classes(self.settings)
 
     def reset(self, empty: Any = None) -> tuple[str, ...]:
         """Forget all tracks; returned are those whose warning ends with that.
