@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export OMP_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: help setup demo test lint lint-pythons format bench soak faults fuzz clean
+.PHONY: help setup demo test lint lint-pythons format bench drives soak faults fuzz clean
 .DEFAULT_GOAL := help
 
 help:
@@ -26,6 +26,7 @@ help:
 	@echo "make lint    style, imports, types          make format  rewrite to the style"
 	@echo "make lint-pythons   syntax, standard library and wheels for Python 3.10 to 3.14"
 	@echo "make bench   speed and memory              make soak    an hour at 80% load: growth, lost frames"
+	@echo "make drives  whole drives: every rule, shown wrongly and why, after changes   ARGS=\"--seeds 1-6\""
 	@echo "make faults  broken input, dying nodes, wrong clocks, full disks"
 	@echo "make fuzz    atheris on every parser, SECONDS=60 each"
 	@echo "make clean   remove .venv and everything built"
@@ -61,6 +62,9 @@ format: setup
 
 bench: setup
 	@PYTHONPATH=. $(BIN)/python -m bench $(ARGS)
+
+drives: setup
+	@PYTHONPATH=. $(BIN)/python -m bench.drives $(ARGS)
 
 soak: setup
 	@PYTHONPATH=. $(BIN)/python -m bench.soak $(ARGS)

@@ -59,6 +59,16 @@ class Bundle:
         return self.meta.reserved
 
     @property
+    def named_classes(self) -> tuple[str, ...]:
+        """The classes of objects."""
+        return self.class_names[: self.classes - len(self.reserved)]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether messages name the classes as they come."""
+        return bool(self.meta.architecture.get("open"))
+
+    @property
     def networks(self) -> int:
         return self.meta.networks
 
@@ -254,12 +264,13 @@ class Bundle:
 
         named: classes, separated by commas; all: every one; empty: those that the bundle names
         """
-        if named == "all":
-            return np.ones(self.classes, bool)
+        known = self.named_classes
         names = self.meta.changing if not named else tuple(name.strip() for name in named.split(","))
+        if named == "all":
+            names = known
         for name in names:
-            if name not in self.class_names:
-                raise InputError(f"changing classes: {unknown_name('class', name, self.class_names)}")
+            if name not in known and not self.is_open:
+                raise InputError(f"changing classes: {unknown_name('class', name, known)}")
         return np.isin(self.class_names, names)
 
     def change_rates(self) -> ChangeRates:
@@ -334,9 +345,9 @@ class Bundle:
             raise BundleError(f"bundle '{self.source}': {error}") from None
 
     def _check_scores(self) -> None:
-        said = self.meta.architecture.get("said", list(self.class_names))
+        said = self.meta.architecture.get("said", list(self.named_classes))
         wrong = not isinstance(said, list) or not all(isinstance(name, str) for name in said)
-        if wrong or len(said) != self.classes:
+        if wrong or len(said) != len(self.named_classes):
             raise BundleError(f"bundle '{self.source}' does not say how messages call its classes")
         confusion = self.tensors.get("scores.confusion")
         if confusion is not None and (

@@ -3,39 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from lla_fusion_ros.bundle.bundle import SCORES, Bundle, make_bundle
-from lla_fusion_ros.bundle.meta import BundleMeta
+from lla_fusion_ros.bundle.meta import MOST_CLASSES, BundleMeta
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.types.errors import InputError
 
 LAPSE = 0.03  # how wrong a detector's sure score can be
-PLACES = 100  # classes that an uncalibrated bundle has room for, named as messages name them
-_UNSEEN = "unseen "
+PLACES = 100  # most classes that messages name where nobody else does
+NOTHING_THERE = "nothing_there"  # the outcome that a score does not claim for any class
 # A view of scores has no features: one that is always 0, and the 1 of the bias.
 NO_FEATURES = (0.0, 1.0)
 
 
-def score_bundle(said: Sequence[str] = (), places: int = PLACES) -> Bundle:
-    """Uncalibrated, for classes as messages call them; the places that are left are named by messages."""
-    free = (f"{_UNSEEN}{number}" for number in range(len(said), places))
-    meta = score_meta((*said, *free), {"name": SCORES})
-    bundle = make_bundle(meta, score_tensors(meta), no_posterior(len(meta.class_names)))
-    return Bundle(bundle.meta, bundle.tensors, source=SCORES)
+def score_bundle(class_names: Sequence[str] = (), is_open: bool = False) -> Bundle:
+    """Uncalibrated, for these classes; open, or without any: messages name further ones as they come."""
+    meta = score_meta(tuple(class_names), {"name": SCORES, "open": is_open or not class_names})
+    return replace(bundle_of(meta), source=SCORES)
 
 
-def is_free(name: str) -> bool:
-    """Whether this place of an uncalibrated bundle has no class yet."""
-    return name.startswith(_UNSEEN)
+def with_class_names(bundle: Bundle, text: str) -> Bundle:
+    """An open bundle with the classes that a user lists: names separated by commas, or a file with one a
+    line."""
+    if not text:
+        return bundle
+    if not bundle.is_open:
+        raise InputError(
+            f"setting 'class_names' is for the model '{SCORES}': '{bundle.source}' has its own names"
+        )
+    names = text.split(",")
+    if len(names) == 1:
+        try:
+            names = Path(text).expanduser().read_text(encoding="utf8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"setting 'class_names' is '{text}': neither names separated by commas nor a file that can "
+                f"be read ({error})"
+            ) from None
+    names = [name.strip() for name in names if name.strip()]
+    if not names or len(set(names)) < len(names) or len(names) >= MOST_CLASSES:
+        raise InputError(f"setting 'class_names' lists {len(names)} classes, {len(set(names))} different")
+    return score_bundle(names)
 
 
 def score_meta(class_names: tuple[str, ...], architecture: dict[str, object]) -> BundleMeta:
-    """`architecture` may list under "said" what messages call the classes, where it is not their names."""
+    """Of these classes and that nothing is there.
+
+    `architecture` may list under "said" what messages call the classes, where it is not their names.
+    """
+    if NOTHING_THERE in class_names:
+        raise InputError(f"'{NOTHING_THERE}' is no name for a class: it is what no class claims")
     return BundleMeta(
         architecture=architecture,
         networks=1,
-        class_names=class_names,
+        class_names=(*class_names, NOTHING_THERE),
+        reserved=(NOTHING_THERE,),
         input_size=4,  # there are no crops; the least there is
         crop_margin=0.0,
         normalisation={},
@@ -44,6 +70,11 @@ def score_meta(class_names: tuple[str, ...], architecture: dict[str, object]) ->
         default_fuser="pool",
         changes={"lapse": LAPSE},
     )
+
+
+def bundle_of(meta: BundleMeta, confusion: np.ndarray | None = None) -> Bundle:
+    """Without any warnings."""
+    return make_bundle(meta, score_tensors(meta, confusion), no_posterior(len(meta.class_names)))
 
 
 def score_tensors(meta: BundleMeta, confusion: np.ndarray | None = None) -> dict[str, np.ndarray]:

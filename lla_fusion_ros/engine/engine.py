@@ -17,7 +17,15 @@ from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.pmf import entropy
 from lla_fusion_ros.types.settings import FusionSettings
-from lla_fusion_ros.types.views import Others, Views, grown, put_rows, state_bytes, take_rows
+from lla_fusion_ros.types.views import (
+    Others,
+    Views,
+    grown,
+    put_rows,
+    state_bytes,
+    take_rows,
+    widened,
+)
 from lla_fusion_ros.warnings.flow import UNREADABLE, TrackWarnings, rates
 from lla_fusion_ros.warnings.model import AlarmTable, WarningModel
 from lla_fusion_ros.warnings.result import Verdicts
@@ -148,6 +156,10 @@ class FusionEngine:
         return self._fused.fuser
 
     @property
+    def classes(self) -> int:
+        return self._posterior.classes
+
+    @property
     def tracks(self) -> int:
         """Tracks alive."""
         return len(self._store)
@@ -189,6 +201,16 @@ class FusionEngine:
             self._fused = change.fused
         self._configure_changes()
         return self.reset() if change.fused is not None else ()
+
+    def widen(self, model: FusionModel) -> None:
+        """Go on with a model that has further classes, before the reserved ones, and no fitted warnings."""
+        self._model, self._posterior = model, model.posterior()
+        self._changing = model.changing(self.settings.changing_classes)
+        before, self._fused = self._fused, self._empty(self._make_fuser(self.settings))
+        self._fused.hypotheses.take_over(before.hypotheses)
+        if before.state is not None:
+            self._fused.state = widened(before.state, self._fused.state, len(model.reserved))
+        self._configure_changes()
 
     def reset(self) -> tuple[str, ...]:
         """Forget all tracks; returned are those whose warning ends with that."""

@@ -8,8 +8,8 @@ a change, and what is published is the mixture of both pools by the probability 
 
     p' = (1 - e) p + e / M, of the M named classes;  m the mass of p on them
     gain of a pool = m ln(M sum q p'), q what it says of the named classes: 0 for a view that says nothing
-    odds <- odds + gain of fresh - gain of past; where ln h + ln(1 + e^odds) - ln(1 - h) - gain of past is more,
-    it is that, and *fresh* begins anew with this view.  h = 1 - e^(-hazard seconds)
+    odds <- odds + gain of fresh - gain of past; where ln h + ln(1 + e^odds) - ln(1 - h) - gain of past is
+    more, it is that, and *fresh* begins anew with this view.  h = 1 - e^(-hazard seconds)
 
 *A moment*: frames of different cameras whose stamps lie close together. All views of a moment are judged by
 the pools before it and the hazard is paid once, so that their order does not matter. A late view is added to
@@ -25,7 +25,7 @@ import numpy as np
 from lla_fusion_ros.fusion.along import pmf_along
 from lla_fusion_ros.fusion.base import Fuser, SumFuser
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured
-from lla_fusion_ros.types.views import Columns, Others, Views, grown, put_rows, take_rows
+from lla_fusion_ros.types.views import Columns, Others, Views, grown, put_rows, take_rows, widened
 
 RESTART = float(np.log(0.99 / 0.01))  # log-odds above which only what is fresh counts
 FEWEST_FRESH = 2  # views before the past is forgotten
@@ -188,6 +188,15 @@ class Hypotheses:
     def bytes_per_track(self) -> float:
         numbers = sum(array.nbytes for array in _arrays(self._numbers))
         return float(self._pools.nbytes + numbers) / self.rows
+
+    def take_over(self, before: Hypotheses) -> None:
+        """All that is known of the tracks of another, which had fewer classes before the reserved ones."""
+        reserved, rows = self._classes - self._named, before.rows
+        empty = self.fuser.initial(rows)
+        for number, pool in enumerate(before._pools):
+            state = widened(before.columns.unpack(pool), empty, reserved)
+            self._pools[number] = self.columns.pack(state)
+        self._numbers = widened(before._numbers, _Numbers.nothing(rows, self._classes), reserved)
 
     def grow(self, extra: int) -> None:
         """Room for more tracks."""

@@ -29,6 +29,7 @@ INPUTS = {
     "image": IMAGE,
     "image/compressed": COMPRESSED_IMAGE,
     "detections": DETECTIONS,  # or any other type of `detections`
+    "detections/label_info": LABEL_INFO,  # latched: the names of the detector's classes
     "crops": IMAGE,  # in the place of image and detections: one object a message, frame_id is its track id
     "crops/compressed": COMPRESSED_IMAGE,
     "views": DETECTIONS,
@@ -41,6 +42,11 @@ INPUTS = {
 def is_rectified(image_topic: str) -> bool:
     """Whether images are rectified, by the usual names of their topics."""
     return image_topic.removesuffix("/compressed").endswith(("rect", "rect_color", "rect_mono", "rect_raw"))
+
+
+def label_topic(detections: str) -> str:
+    """Where a detector tells the names of its classes: latched, beside its detections."""
+    return f"{detections}/label_info"
 
 
 def _below_camera(name: str) -> Callable[[str], str]:

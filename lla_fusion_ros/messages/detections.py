@@ -40,6 +40,7 @@ class Listing:
         class_names: what `class_id` says in the place of the class's number.
         numbers: how many to list of each detection, whatever they carry.
         rest: one more hypothesis, of an empty `class_id`, has what the classes that are not listed carry.
+        always: so many of the last classes are listed whatever they carry.
     """
 
     mass: float = 1.0
@@ -47,6 +48,7 @@ class Listing:
     class_names: Sequence[str] | None = None
     numbers: Sequence[int] | None = None
     rest: bool = True
+    always: int = 0
 
     def counts(self, scores: np.ndarray) -> np.ndarray:
         """How many are listed of each; the scores are sorted.  [detections, classes] -> [detections]"""
@@ -173,7 +175,11 @@ def _hypotheses(pmf: np.ndarray, listing: Listing) -> list[tuple[np.ndarray, np.
     found = []
     for row, count in enumerate(counts.tolist()):
         listed, own = order[row, :count], scores[row, :count]
-        if listing.rest and count < classes and (rest := 1.0 - own.sum()) > 0:
+        if listing.always:
+            also = order[row, count:] >= classes - listing.always
+            listed = np.append(listed, order[row, count:][also])
+            own = np.append(own, scores[row, count:][also])
+        if listing.rest and len(listed) < classes and (rest := 1.0 - own.sum()) > 0:
             listed, own = np.append(listed, classes), np.append(own, rest)
         records = _hypothesis_template(classes)[listed]
         records[:, 8:16] = np.ascontiguousarray(own)[:, None].view(np.uint8)

@@ -12,7 +12,6 @@ from typing import Protocol, runtime_checkable
 from lla_fusion_ros.bags.types import Message
 from lla_fusion_ros.bags.writer import BagWriter
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.bundle.score_bundle import is_free
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.detections import Listing
 from lla_fusion_ros.stream.frame_messages import (
@@ -56,10 +55,7 @@ class BagSink:
         self._writer = writer
         self._bundle = bundle
         self._views = views and not bundle.for_scores
-        self._listing = Listing()
-        if bundle.for_scores:  # the detector's own names, and not the places left free
-            named = sum(not is_free(name) for name in bundle.class_names)
-            self._listing = Listing(most=named, class_names=bundle.class_names)
+        self._listing = Listing(class_names=bundle.class_names if bundle.for_scores else None)
         self._cameras: set[str] = set()
         self._geometry: deque[tuple[str, Message]] = deque()  # filled by the thread that reads the source
         writer.add("/" + contract.FUSED_CLASSES, contract.DETECTIONS)

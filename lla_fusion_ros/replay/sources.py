@@ -16,7 +16,8 @@ from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.bundle.score_bundle import score_bundle
 from lla_fusion_ros.detections.adapter import image_adapter
 from lla_fusion_ros.detections.frame import FrameDetections
-from lla_fusion_ros.messages.contract import STATIC_TRANSFORMS, TRANSFORMS, is_rectified
+from lla_fusion_ros.messages.contract import STATIC_TRANSFORMS, TRANSFORMS, is_rectified, label_topic
+from lla_fusion_ros.messages.status import parse_label_info
 from lla_fusion_ros.stream.frames import ViewFrame
 from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.stream.received import ViewQueue
@@ -80,7 +81,20 @@ def load_networks(bundle: Bundle, device: str, precision: str, engine: str) -> C
 
 
 def with_names(bundle: Bundle, bag: Bag, cameras: Cameras) -> Bundle:
-    """An uncalibrated bundle for scores, with the classes that the bag's detections name."""
+    """An open bundle for scores with its classes: those that a detector lists beside its detections, else
+    those that it names there, sorted."""
+    if not bundle.is_open:
+        return bundle
+    topics = [label_topic(each.detections) for each in cameras if isinstance(each, CameraTopics)]
+    for message in bag.messages({topic.name for topic in bag.summary.topics if topic.name in topics}):
+        with suppress(InputError):
+            if listed := parse_label_info(message.data):
+                return score_bundle(listed)
+    return score_bundle(named_classes(bundle, bag, cameras))
+
+
+def named_classes(bundle: Bundle, bag: Bag, cameras: Cameras) -> list[str]:
+    """What the bag's detections call classes, sorted, numbers by their size."""
     types = {each.detections: each.type for each in cameras if isinstance(each, CameraTopics)}
     reader = ScoreReader(bundle)
     reason = f"no detection in {', '.join(types)} has a class and a score"
@@ -92,10 +106,13 @@ def with_names(bundle: Bundle, bag: Bag, cameras: Cameras) -> Bundle:
                     reason = f"{message.topic} {bad}"
                     continue
                 for own in found.scores or ():
-                    reader.pmf(own, found.class_names)
+                    reader.claims(own, found.class_names)
     if not reader.named:
         raise BagError(f"the bag cannot be fused: {reason}")
-    return score_bundle(reader.names[: reader.named])
+    return sorted(
+        reader.names()[: reader.named],
+        key=lambda name: (0, int(name), name) if name.isdecimal() else (1, 0, name),
+    )
 
 
 def bag_views(

@@ -19,7 +19,7 @@ from lla_fusion_ros.stream.frames import FusedFrame
 from lla_fusion_ros.stream.perception import FuseStage
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.metrics import Reliability, accuracy, auroc, ece, nll, reliability
-from lla_fusion_ros.types.pmf import entropy
+from lla_fusion_ros.types.pmf import among_named, entropy
 from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.tally import Tally
 from lla_fusion_ros.warnings.result import CANNOT_TELL, IDENTITY_SWITCH, OUT_OF_DISTRIBUTION
@@ -131,7 +131,7 @@ class _Column:
 def _check_classes(truth: Truth, bundle: Bundle, unknown_classes: bool) -> None:
     """Scores of a model on classes it was not made for look plausible and mean nothing."""
     named = truth.named
-    known = named & set(bundle.class_names)
+    known = named & set(bundle.named_classes)
     if known and (unknown_classes or 2 * len(known) >= len(named)):
         return
     if not named:
@@ -161,7 +161,8 @@ class ScoreSink:
         unknown_classes: bool = False,
     ) -> None:
         self.judge = Judge(truth)
-        self._numbers = {name: index for index, name in enumerate(bundle.class_names)}
+        self._numbers = {name: index for index, name in enumerate(bundle.named_classes)}
+        self._reserved = len(bundle.reserved)
         _check_classes(truth, bundle, unknown_classes)
         self.used = settings.fuser or bundle.meta.default_fuser
         self._others = {
@@ -210,7 +211,7 @@ class ScoreSink:
 
     def _add(self, name: str, fused: FusedFrame, pmf: np.ndarray, labels: np.ndarray) -> None:
         """`labels` of all views of the frame; the fused ones are `pmf`.  [views], [fused, classes]"""
-        labels = labels[fused.result.kept]
+        labels, pmf = labels[fused.result.kept], among_named(pmf, self._reserved)
         said = np.flatnonzero(labels >= OUTSIDE)
         known = labels[said]
         self._columns[name].add([fused.result.ids[row] for row in said], pmf[said], known)

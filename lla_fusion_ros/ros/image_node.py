@@ -9,7 +9,7 @@ from functools import partial
 
 from rclpy.exceptions import InvalidTopicNameException
 from rclpy.validate_topic_name import validate_topic_name
-from vision_msgs.msg import Detection2DArray
+from vision_msgs.msg import Detection2DArray, LabelInfo
 
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.messages import contract
@@ -132,6 +132,10 @@ class ImageNode(ManagedNode):
             self.perception.joining.rectified = {
                 c for c, name in own_images.items() if contract.is_rectified(name)
             }
+        if self._scores:
+            for topic, camera in {own["detections"]: name for name, own in self._topics.items()}.items():
+                on_labels = partial(self.receive, camera, "detections/label_info")
+                inputs.subscribe_latched(LabelInfo, contract.label_topic(topic), on_labels)
         if self._objects_topic:
             inputs.subscribe(
                 TYPES[contract.OBJECTS],

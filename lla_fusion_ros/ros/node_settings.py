@@ -50,11 +50,11 @@ class NodeSettings:
     def __post_init__(self) -> None:
         check_settings(self)
 
-    def listing(self, class_names: Sequence[str] | None = None) -> Listing:
-        """What messages list of a distribution; under names where these are given and wanted."""
-        return Listing(
-            self.listed_mass, self.max_hypotheses, class_names if self.class_id == "name" else None
-        )
+    def listing(self, class_names: Sequence[str] | None = None, reserved: int = 0) -> Listing:
+        """What messages list of a distribution, always so many of the last classes; under names where these
+        are given and wanted."""
+        names = class_names if self.class_id == "name" else None
+        return Listing(self.listed_mass, self.max_hypotheses, names, always=reserved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,4 +171,5 @@ CHANGEABLE_FIELDS = ("listed_mass", "max_hypotheses", "coverage")
 
 def is_changeable(group: type, name: str) -> bool:
     """Whether a parameter may change while the node runs."""
-    return name in CHANGEABLE_FIELDS or (group in CHANGEABLE_GROUPS and name != "objects_topic")
+    fixed = ("objects_topic", "class_names")
+    return name in CHANGEABLE_FIELDS or (group in CHANGEABLE_GROUPS and name not in fixed)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from lla_fusion_ros.bundle.score_bundle import with_class_names
 from lla_fusion_ros.ros.image_node import ImageNode
 from lla_fusion_ros.ros.publishers import FusedOutput
 from lla_fusion_ros.stream.frame_messages import annotated_message
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.perception import Perception
+from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.settings import FusionSettings
 
 UNCALIBRATED = (
@@ -24,7 +26,8 @@ class PerceptionNode(ImageNode):
         super().__init__("perception", **options)
 
     def build(self) -> Perception:
-        bundle = self.load_bundle()
+        names = self.parameters.of(StreamSettings).class_names
+        bundle = with_class_names(self.load_bundle(), names)
         perception = self.make_perception(bundle, self.parameters.of(FusionSettings))
         if bundle.for_scores and not bundle.hash:
             self.get_logger().warning(UNCALIBRATED)
@@ -37,4 +40,4 @@ class PerceptionNode(ImageNode):
         if self.wants_views(frame.camera):
             self.publish_views(frame.frame)
         if frame.frame.pixels is not None and self.wants_annotated(frame.camera):
-            self.outputs.publish(annotated_message(frame, self.fused_output.class_names))
+            self.outputs.publish(annotated_message(frame, self.fused_output.class_names(frame)))

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from lla_fusion_ros.ros.managed_node import ManagedNode
     from lla_fusion_ros.stream.scores import ScoreReader
 
+BY_APPEARANCE = (
+    "classes get their numbers in the order in which the detector names them, another one in every run: set "
+    "the parameter class_names to the detector's label file or to a list"
+)
 SAY_AGAIN = 10.0  # seconds between log lines about clock jumps
 # Seconds that another publisher must be there before it is told of: DDS knows one that was killed for 20.
 NOT_DEAD = 25.0
@@ -109,8 +113,8 @@ class FusedOutput:
     def __init__(self, node: ManagedNode, bundle: Bundle, scores: ScoreReader | None = None) -> None:
         self._node = node
         self._scores = scores
-        self._named = 0  # classes that messages have named so far
-        self.class_names: Sequence[str] = bundle.class_names if scores is None else scores.names
+        self._reserved = len(bundle.reserved)
+        self._names = bundle.class_names
         node.outputs.advertise(contract.FUSED_CLASSES, contract.DETECTIONS)
         node.outputs.advertise(contract.OOD_WARNINGS, contract.DIAGNOSTICS)
         for camera in node.parameters.cameras:
@@ -125,21 +129,24 @@ class FusedOutput:
         if self._costs is not None:
             node.outputs.advertise(contract.DECISIONS, contract.DETECTIONS)
         # last: who hears the labels finds the rest there
-        known = bundle.class_names if scores is None else scores.names[: scores.named]
-        node.outputs.latch(label_message(known, node.get_clock().now().nanoseconds))
+        node.outputs.latch(label_message(bundle.class_names, node.get_clock().now().nanoseconds))
+
+    def class_names(self, fused: FusedFrame) -> Sequence[str]:
+        """Of all that its distributions are over."""
+        return self._names if self._scores is None else self._scores.names(fused.result.pmf.shape[1])
 
     def publish(self, fused: FusedFrame) -> None:
-        listing = self._node.parameters.of(NodeSettings).listing(self.class_names)
+        names = self.class_names(fused)
+        listing = self._node.parameters.of(NodeSettings).listing(names, self._reserved)
         if self._scores is not None:
-            self._tell_labels(self._scores)
-            most = min(listing.most or self._named, self._named)  # not the places left free
-            listing = replace(listing, most=most, class_names=self.class_names)
-        for message in fused_messages(fused, self.class_names, listing):
+            self._tell_labels(self._scores, names)
+            listing = replace(listing, class_names=names)
+        for message in fused_messages(fused, names, listing):
             self._node.outputs.publish(message)
         if self._node.outputs.wanted(contract.camera_fused_topic(fused.camera)):
             self._node.outputs.publish(camera_fused_message(fused, listing))
-        self._annotate(fused)
-        self._state(fused, listing.class_names is not None)
+        self._annotate(fused, names)
+        self._state(fused, names, listing.class_names is not None)
         if fused.result.jumped and not self._node.reporting.crowded:  # which has been said, and explains it
             self._node.get_logger().warning(
                 f"camera {fused.camera}: the clock jumped back, all tracks were cleared; "
@@ -149,26 +156,27 @@ class FusedOutput:
         for note in fused.result.notes:
             self._node.reporting.warn_once(note, note)
 
-    def _annotate(self, fused: FusedFrame) -> None:
+    def _annotate(self, fused: FusedFrame, names: Sequence[str]) -> None:
         topic, outputs = contract.annotations_topic(fused.camera), self._node.outputs
         if ImageAnnotations is not None and outputs.wanted(topic):
-            drawn = annotations_of(fused, self.class_names)
+            drawn = annotations_of(fused, names)
             outputs.publish_object(topic, image_annotations(fused.header.stamp, drawn))
 
-    def _tell_labels(self, scores: ScoreReader) -> None:
+    def _tell_labels(self, scores: ScoreReader, names: Sequence[str]) -> None:
         """Labels again, where messages have named a class that was not met before."""
-        if scores.named > self._named:
-            self._named = scores.named
-            stamp = self._node.get_clock().now().nanoseconds
-            self._node.outputs.publish(label_message(scores.names[: self._named], stamp))
+        if len(names) > len(self._names):
+            self._names = tuple(names)
+            self._node.outputs.publish(label_message(names, self._node.get_clock().now().nanoseconds))
+        if scores.counted:
+            self._node.reporting.warn_once(BY_APPEARANCE, BY_APPEARANCE)
 
-    def _state(self, fused: FusedFrame, named: bool) -> None:
+    def _state(self, fused: FusedFrame, names: Sequence[str], named: bool) -> None:
         """What a planner may rely on, each only while somebody listens."""
         # sets and bounds are calibrated for one fuser
         own = self._node.parameters.of(FusionSettings).fuser in ("", self._default)
         coverage = self._node.parameters.of(StatementSettings).coverage
         reliance = self._reliance if own else None
-        statements = Statements(self.class_names, reliance, self._costs, coverage, named)
+        statements = Statements(names, reliance, self._costs, coverage, named)
         for message in statements.messages(fused, self._node.outputs.wanted):
             self._node.outputs.publish(message)
 

@@ -94,7 +94,7 @@ class Recorder(Node):
         tracks = [
             {
                 "id": track,
-                "class": int(scores[0][0]),
+                "class": _class(scores[0][0]),
                 "p": scores[0][1],
                 "pmf": [score for _, score in scores],
             }
@@ -106,7 +106,7 @@ class Recorder(Node):
         def tell(data: bytes) -> None:
             detections = parse_detections(data, with_scores=True)
             seen = [
-                {"id": track, "class": int(scores[0][0]), "p": scores[0][1]}
+                {"id": track, "class": _class(scores[0][0]), "p": scores[0][1]}
                 for track, scores in zip(detections.ids, detections.scores, strict=True)
             ]
             self._tell({"event": "views", "camera": camera, "tracks": seen})
@@ -136,6 +136,11 @@ class Recorder(Node):
             for status in statuses
         ]
         self._tell({"event": "states", "stamp": header.stamp, "tracks": told})
+
+
+def _class(said: str) -> int | str:
+    """A number, or the name where outputs have names."""
+    return int(said) if said.isdecimal() else said
 
 
 def _say(line: dict) -> None:

@@ -9,6 +9,7 @@ without networks takes detections alone, and what these say is a view.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from lla_fusion_ros.detections.traps import Traps
 from lla_fusion_ros.engine.engine import FusionEngine, Observation
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.cdr import Raw
+from lla_fusion_ros.messages.status import parse_label_info
 from lla_fusion_ros.stream.classify import FRAMES_AT_ONCE, ClassifyStage, Fallback
 from lla_fusion_ros.stream.frame_messages import view_pmf
 from lla_fusion_ros.stream.frames import CameraFrame, CropFrame, FusedFrame, ScoreFrame, ViewFrame
@@ -101,7 +103,8 @@ class Perception:
         self.fuse_stage: FuseStage | None = None
         if fusion_settings is not None:
             several = self.joining if len(self.cameras) > 1 else None
-            self.fuse_stage = FuseStage(FusionEngine(bundle, fusion_settings), self.tally, several)
+            engine = FusionEngine(bundle, fusion_settings)
+            self.fuse_stage = FuseStage(engine, self.tally, several, self.scores)
         self.frames_at_once = FRAMES_AT_ONCE if self.classify is None else self.classify.frames_at_once
         self._guard = guard
         self._settings = settings
@@ -157,6 +160,11 @@ class Perception:
         """
         if topic == "camera_info":
             self.joining.offer_info(camera, data)
+            return False
+        if topic == "detections/label_info":
+            if self.scores is not None:
+                with suppress(InputError):
+                    self.scores.tell(parse_label_info(data))
             return False
         return self.queue.offer(camera, topic, data, now, received)
 
@@ -248,10 +256,20 @@ class Perception:
 
 
 class FuseStage:
-    """The engine in the order of arrival. A frame that does not fit is counted and changes nothing."""
+    """The engine in the order of arrival. A frame that does not fit is counted and changes nothing.
 
-    def __init__(self, engine: FusionEngine, tally: Tally, joining: Joining | None = None) -> None:
+    scores: names classes as they come.
+    """
+
+    def __init__(
+        self,
+        engine: FusionEngine,
+        tally: Tally,
+        joining: Joining | None = None,
+        scores: ScoreReader | None = None,
+    ) -> None:
         self.engine = engine
+        self._scores = scores
         self._tally = tally
         self._joining = joining
 
@@ -262,6 +280,8 @@ class FuseStage:
 
     def _fuse(self, frame: ViewFrame) -> FusedFrame | None:
         groups = {**frame.members, **({} if self._joining is None else self._joining.groups(frame))}
+        if self._scores is not None and frame.views.classes > self.engine.classes:
+            self.engine.widen(self._scores.bundle(frame.views.classes))
         observation = Observation(frame.camera, frame.header.stamp, frame.ids, frame.views, groups)
         try:
             result = self.engine.update(observation)

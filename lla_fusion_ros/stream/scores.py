@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.bundle.score_bundle import NO_FEATURES, is_free
+from lla_fusion_ros.bundle.score_bundle import NO_FEATURES, PLACES, score_bundle
 from lla_fusion_ros.detections.frame import FrameDetections, Hypotheses
 from lla_fusion_ros.engine.tracks import LONGEST_ID
 from lla_fusion_ros.messages.cdr import Raw
@@ -82,51 +82,93 @@ class ScoreQueue(ImageQueue):
 class ScoreReader:
     """Hypotheses as class distributions.
 
-    One class and its score: the rest is spread as the detector's errors were in the calibration, or evenly.
+    What the scores of a box leave of 1 is what the detector's errors were in the calibration, without one
+    that nothing is there.
 
     Attributes:
-        names: of the classes. An uncalibrated bundle has free places, which get the names of classes in the
-            order in which they are met.
+        counted: classes got their numbers in the order in which messages named them.
     """
 
     def __init__(self, bundle: Bundle) -> None:
-        self.names = list(bundle.class_names)
-        said: Sequence[str] = bundle.meta.architecture.get("said", self.names)
-        self._numbers = {name: number for number, name in enumerate(said) if not is_free(name)}
-        even = np.ones((bundle.classes,) * 2)
-        self._confusion = np.asarray(bundle.tensors.get("scores.confusion", even), np.float64)
+        self._named = list(bundle.named_classes)
+        self._reserved = bundle.reserved
+        said: Sequence[str] = bundle.meta.architecture.get("said", self._named)
+        self._numbers = {name: number for number, name in enumerate(said)}
+        self._confusion = bundle.tensors.get("scores.confusion")
+        self._open = bundle.is_open
+        self._numbered = self._confusion is None and bool(self._reserved)
+        self._told: tuple[str, ...] = ()
+        self.counted = False
 
     @property
     def named(self) -> int:
         """Classes that have a name; they stand first."""
-        return len(self._numbers)
+        return len(self._named)
+
+    def names(self, classes: int | None = None) -> tuple[str, ...]:
+        """Of all outcomes; of a distribution that is older than some names, of those that it has."""
+        named = None if classes is None else classes - len(self._reserved)
+        return (*self._named[:named], *self._reserved)
+
+    def bundle(self, classes: int) -> Bundle:
+        """An uncalibrated bundle for so many outcomes."""
+        return score_bundle(self.names(classes)[: classes - len(self._reserved)], is_open=True)
+
+    def tell(self, names: Sequence[str]) -> None:
+        """A detector lists its classes, from any thread; that counts where none was named yet."""
+        self._told = self._told or tuple(names)
+
+    def _take_told(self) -> None:
+        if self._told and self._open and not self._named:
+            self._open = False
+            self._numbers = {name: number for number, name in enumerate(self._told)}
+            self._named += self._told
 
     def learn(self, said: str) -> int | None:
-        """The number of a class as messages call it; None where there is no place for it."""
+        """The number of a class as messages call it; None where it is none of those that are known."""
         number = self._numbers.get(said)
-        if number is None and self.named < len(self.names) and is_free(self.names[self.named]):
-            number = self._numbers[said] = len(self._numbers)
-            self.names[number] = said
+        if number is None and self._numbered and not self._open and said.isdecimal():
+            return int(said) if int(said) < self.named else None  # by number in a list of names
+        if number is None and self._open and self.named < PLACES and said not in self._reserved:
+            self.counted = True
+            number = self._numbers[said] = self.named
+            self._named.append(said)
         return number
 
-    def pmf(self, hypotheses: Hypotheses, class_names: Mapping[str, str]) -> np.ndarray | None:
-        """None where no class is known.  [classes]"""
-        listed = {
+    def claims(self, hypotheses: Hypotheses, class_names: Mapping[str, str]) -> dict[int, float]:
+        """The scores of known classes, by number."""
+        self._take_told()
+        return {
             number: min(score, 1.0)
             for said, score in hypotheses
             if score > 0 and (number := self.learn(class_names.get(said, said))) is not None
         }
-        if not listed:
+
+    def pmf(self, claims: Mapping[int, float]) -> np.ndarray | None:
+        """None where no class is known.  [classes]"""
+        if not claims:
             return None
-        numbers, scores = np.array(list(listed)), np.array(list(listed.values()))
+        numbers, scores = np.array(list(claims)), np.array(list(claims.values()))
+        scores = scores / max(scores.sum(), 1.0)
         top = numbers[scores.argmax()]
-        rest = self._confusion[top].copy()
-        rest[numbers] = 0.0
-        left = max(1.0 - scores.sum(), 0.0) if rest.any() else 0.0
-        pmf = rest * (left / max(rest.sum(), 1e-300))
-        pmf[numbers] = scores
-        pmf[top] = pmf.max()  # a low score is a doubt that something is there, none about what it is
+        pmf = self._rest(top, numbers) * (1.0 - scores.sum())
+        pmf[numbers] += scores
+        named = pmf[: self.named]
+        pmf[top] = named.max()  # a low score is a doubt that something is there, none about what it is
         return (1 - DOUBT) * pmf / pmf.sum() + DOUBT / len(pmf)
+
+    def _rest(self, top: int, listed: np.ndarray) -> np.ndarray:
+        """How what is not claimed is spread where `top` leads.  [classes]"""
+        classes = self.named + len(self._reserved)
+        if self._confusion is not None:
+            rest = self._confusion[top].astype(np.float64)
+        elif self._reserved:
+            rest = np.zeros(classes)
+            rest[-1] = 1.0
+        else:
+            rest = np.ones(classes)
+        rest[listed] = 0.0
+        return rest / max(rest.sum(), 1e-300)
 
 
 class ScoreStage:
@@ -164,7 +206,9 @@ class ScoreStage:
         if frame.objects is not None and self._identity.by_objects(camera):  # one without a box has no score
             _, _, objects, members = self._joining.named_by_objects(frame, found.bbox, tracks, objects)
             objects = objects[: len(found)]
-        pmfs = self._pmfs(found)
+        scores = found.scores or ((),) * len(found)
+        claims = [self.reader.claims(own, found.class_names) for own in scores]
+        pmfs = [self.reader.pmf(own) for own in claims]  # when all classes of the frame have their numbers
         finite = np.isfinite(found.bbox).all(axis=1)
         unnamed = self._identity.unnamed(camera, found.bbox)
         rows: list[int] = []
@@ -184,7 +228,7 @@ class ScoreStage:
                 rows.append(row)
                 continue
             dropped[reason] += 1
-        said = np.array([pmfs[row] for row in rows]).reshape(len(rows), 1, len(self.reader.names))
+        said = np.array([pmfs[row] for row in rows]).reshape(len(rows), 1, len(self.reader.names()))
         features = np.broadcast_to(np.array(NO_FEATURES, np.float32), (len(rows), 1, len(NO_FEATURES)))
         ids, own = (tuple(each[row] for row in rows) for each in (objects, tracks))
         bbox, when = found.bbox[rows], frame.completed
@@ -194,7 +238,3 @@ class ScoreStage:
         self._tally.add(camera, "frames")
         self._tally.add(camera, "crops", len(rows))
         return ViewFrame(camera, frame.header, ids, bbox, views, own, None, when, members)
-
-    def _pmfs(self, found: FrameDetections) -> list[np.ndarray | None]:
-        scores = found.scores or ((),) * len(found)
-        return [self.reader.pmf(own, found.class_names) for own in scores]

@@ -48,6 +48,12 @@ class StreamSettings:
         "camera",
         choices=IDENTITIES,
     )
+    class_names: str = setting(
+        "",
+        "of model scores: the classes in the order of their numbers, separated by commas, or the detector's "
+        "label file, one a line; empty: as the detector's label_info says, in a replay sorted, else as they "
+        "come",
+    )
     objects_topic: str = setting(
         "",
         "objects in space with ids (vision_msgs/Detection3DArray), beside the boxes of all cameras: a box "

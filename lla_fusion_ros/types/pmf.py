@@ -149,6 +149,17 @@ def decide(pmf: np.ndarray, cost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return expected.argmin(axis=-1), expected.min(axis=-1)
 
 
+def among_named(pmf: np.ndarray, reserved: int) -> np.ndarray:
+    """Class distributions given that it is one of the named classes: without the last, reserved, outcomes.
+
+    [..., outcomes] -> [..., classes]
+    """
+    if not reserved:
+        return pmf
+    named = np.maximum(pmf[..., :-reserved], 1e-12)
+    return np.asarray(named / named.sum(axis=-1, keepdims=True))
+
+
 def percent(p: float) -> str:
     """A probability for people; only what is certain is 100%."""
     return ">99%" if 0.995 <= p < 1 else f"{p:.0%}"

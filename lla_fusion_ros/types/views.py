@@ -150,6 +150,23 @@ def grown(state: State, empty: State) -> State:
     return type(state)(*[np.concatenate(pair) for pair in pairs])
 
 
+def widened(state: State, empty: State, reserved: int) -> State:
+    """The state for more classes, new ones before the last, reserved ones, and the least likely of all.
+
+    Its sums are of probabilities or of their logarithms. empty: one for so many classes
+    """
+
+    def wider(old: np.ndarray, new: np.ndarray) -> np.ndarray:
+        if old.shape == new.shape:
+            return old
+        named = old.shape[-1] - reserved
+        least = np.minimum(2 * old.min(axis=-1, keepdims=True), 0)
+        between = np.repeat(least, new.shape[-1] - old.shape[-1], axis=-1)
+        return np.concatenate([old[..., :named], between, old[..., named:]], axis=-1)
+
+    return type(state)(*map(wider, _arrays(state), _arrays(empty)))
+
+
 def rows_of(state: Any) -> int:
     """The number of tracks of a state."""
     return len(_arrays(state)[0])

@@ -19,7 +19,7 @@ def inside(tmp_path, monkeypatch):
     """A folder with a model, a bag and its truth, and files and folders where outputs are asked for."""
     monkeypatch.chdir(tmp_path)
     save_bundle(tiny_bundle(), tmp_path / "tiny.safetensors")
-    save_bundle(score_bundle(("car", "bus"), places=2), tmp_path / "detector.safetensors")
+    save_bundle(score_bundle(("car", "bus")), tmp_path / "detector.safetensors")
     save_bundle(exported(tiny_bundle()), tmp_path / "graphs.safetensors")
     write_scene(tmp_path / "drive", frames=2)
     (tmp_path / "drive.truth.json").write_text(TRUTH)

@@ -37,11 +37,20 @@ def test_without_a_clock_messages_are_recorded_at_their_stamps(ros_graph, ros_pr
     assert len(recorded) == sum(line["event"] != "ready" for line in heard)
 
 
-def _fused_classes(second: int) -> Detection2DArray:
+def test_classes_with_names_are_recorded(ros_graph, ros_process, tmp_path):
+    fused = ros_graph.node().create_publisher(Detection2DArray, "/fused_classes", 10)
+    out = str(tmp_path / "bag")
+    recorder = ros_process("lla_fusion_ros.ros recorder", "--out", out, "--cameras", "left")
+    recorder.wait_for_log('"ready"')
+    ros_graph.publish_until(fused, _fused_classes(7, "bend"), lambda: '"class":"bend"' in recorder.log)
+    assert recorder.stop() == 0, recorder.log
+
+
+def _fused_classes(second: int, said: str = "0") -> Detection2DArray:
     message = Detection2DArray()
     message.header.stamp.sec = second
     hypothesis = ObjectHypothesisWithPose()
-    hypothesis.hypothesis.class_id, hypothesis.hypothesis.score = "0", 1.0
+    hypothesis.hypothesis.class_id, hypothesis.hypothesis.score = said, 1.0
     message.detections = [Detection2D(header=message.header, results=[hypothesis], id="1")]
     return message
 

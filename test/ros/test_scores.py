@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray
-from vision_msgs.msg import Detection2D, Detection2DArray, LabelInfo, ObjectHypothesisWithPose
+from vision_msgs.msg import Detection2D, Detection2DArray, LabelInfo, ObjectHypothesisWithPose, VisionClass
 
 from lla_fusion_ros.lab.makebag.write import drive_frames, flickering
 from lla_fusion_ros.signworld import CLASS_NAMES
@@ -68,16 +68,40 @@ def test_fused_scores_flip_a_fifth_as_often_and_are_truer_than_the_last_frame(
         assert [each.id for each in fused[-1].detections] == list(frame.ids)
         for row, detection in enumerate(fused[-1].detections):
             pmf = {each.hypothesis.class_id: each.hypothesis.score for each in detection.results}
+            there = 1 - pmf.pop("nothing_there")
             together.setdefault(detection.id, []).append(max(pmf, key=pmf.get))
             true = frame.classes[row]
             if true is not None and detection.id not in SWITCHED:
                 own = frame.said[row, CLASS_NAMES.index(true)]
-                nll -= np.log([max(own, 1e-6), max(pmf.get(true, 0.0), 1e-6)])
+                nll -= np.log([max(own, 1e-6), max(pmf.get(true, 0.0) / there, 1e-6)])
     assert flips(alone) > 50 and flips(alone) >= 5 * flips(together), (flips(alone), flips(together))
     assert nll[1] < nll[0] / 2
     names = {each.class_name for each in labels[-1].class_map}
-    assert {said for own in alone.values() for said in own} == names  # as the messages call them
-    assert "uncalibrated" in capfd.readouterr().err
+    assert {said for own in alone.values() for said in own} == names - {
+        "nothing_there"
+    }  # as the messages call them
+    log = capfd.readouterr().err
+    assert "uncalibrated" in log and log.count("set the parameter class_names") == 1
+
+
+def test_a_label_info_decides_the_numbers_of_classes(ros_graph, perception_node, detector, listener, capfd):
+    told = detector.create_publisher(LabelInfo, "/left/detections/label_info", LATCHED)
+    told.publish(LabelInfo(class_map=[VisionClass(class_id=n, class_name=s) for n, s in enumerate("xyz")]))
+    node = perception_node(model="scores", cameras=["left"])
+    node.start()
+    labels = ros_graph.collect(listener, LabelInfo, "/fused_classes/label_info", LATCHED)
+    publisher = detector.create_publisher(Detection2DArray, "left/detections", 50)
+    ros_graph.wait_for_subscribers(publisher)
+    ros_graph.wait_for_subscribers(told)
+    message = Detection2DArray(detections=[vision_detection("a", (50.0, 50.0, 20.0, 20.0), "z", 0.9)])
+
+    def names() -> list[str]:
+        message.header.stamp.sec += 1
+        publisher.publish(message)
+        return [each.class_name for each in labels[-1].class_map] if labels else []
+
+    ros_graph.spin_until(lambda: names() == ["x", "y", "z", "nothing_there"], what="the labels")
+    assert "class_names" not in capfd.readouterr().err
 
 
 def test_empty_frames_are_answered_and_scores_that_are_none_are_dropped_and_told_of_once(

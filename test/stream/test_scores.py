@@ -1,18 +1,22 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lla_fusion_ros.bundle.score_bundle import score_bundle
+from lla_fusion_ros.bundle.bundle import SCORES
+from lla_fusion_ros.bundle.score_bundle import bundle_of, score_bundle, with_class_names
 from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.detections import Listing, parse_detections, write_detections
+from lla_fusion_ros.messages.status import write_label_info
 from lla_fusion_ros.stream.frame_messages import fused_messages
 from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.stream.scores import DOUBT, ScoreReader
 from lla_fusion_ros.stream.stream_settings import CameraWiring
-from lla_fusion_ros.types.errors import BundleError
+from lla_fusion_ros.types.errors import BundleError, InputError
 
 START, STEP = 10**12, 10**8
 
@@ -26,21 +30,35 @@ def said(number: int, ids=("a",), scores=(0.9,), classes=("car",)) -> bytes:
 
 
 def perception_of(*classes: str) -> Perception:
-    return Perception(score_bundle(classes or ("car", "bus"), places=2), None, ["left"])
+    return Perception(score_bundle(classes or ("car", "bus")), None, ["left"])
 
 
-def test_the_rest_of_one_score_is_spread_evenly_and_a_low_one_still_names_the_best_class():
-    reader = ScoreReader(score_bundle(("car", "truck", "bus"), places=3))
-    np.testing.assert_allclose(reader.pmf((("car", 0.6),), {}), [0.6, 0.2, 0.2], atol=DOUBT)
-    np.testing.assert_allclose(reader.pmf((("truck", 0.1),), {}), [1 / 3, 1 / 3, 1 / 3], atol=DOUBT)
-    listed = (("car", 0.2), ("bus", 0.7), ("truck", 0.1))
-    np.testing.assert_allclose(reader.pmf(listed, {}), [0.2, 0.1, 0.7], atol=DOUBT)
+def pmf_of(reader: ScoreReader, *hypotheses, names=None):
+    return reader.pmf(reader.claims(hypotheses, names or {}))
+
+
+def test_what_scores_leave_of_one_is_that_nothing_is_there():
+    reader = ScoreReader(score_bundle(("car", "truck", "bus")))
+    assert reader.names() == ("car", "truck", "bus", "nothing_there")
+    np.testing.assert_allclose(pmf_of(reader, ("car", 0.6)), [0.6, 0, 0, 0.4], atol=DOUBT)
+    np.testing.assert_allclose(pmf_of(reader, ("truck", 0.1)), [0, 0.1, 0, 0.9], atol=DOUBT)
+    listed = ("car", 0.2), ("bus", 0.5), ("truck", 0.1)
+    np.testing.assert_allclose(pmf_of(reader, *listed), [0.2, 0.1, 0.5, 0.2], atol=DOUBT)
+    np.testing.assert_allclose(pmf_of(reader, ("car", 0.9), ("bus", 0.6)), [0.6, 0, 0.4, 0], atol=DOUBT)
+
+
+def test_a_score_bundle_of_before_spreads_the_rest_over_its_classes():
+    old = score_bundle(("car", "truck", "bus"))
+    meta = replace(old.meta, class_names=old.class_names[:3], reserved=(), architecture={"name": SCORES})
+    reader = ScoreReader(bundle_of(meta))
+    np.testing.assert_allclose(pmf_of(reader, ("car", 0.6)), [0.6, 0.2, 0.2], atol=DOUBT)
+    np.testing.assert_allclose(pmf_of(reader, ("truck", 0.1)), [1 / 3, 1 / 3, 1 / 3], atol=DOUBT)
 
 
 @pytest.mark.parametrize(("box_frame", "side"), [("image", 16.0), ("letterbox", None)])
 def test_sizes_are_known_where_boxes_are_in_pixels_of_the_image(box_frame, side):
     wiring = CameraWiring(box_frame=box_frame, box_size=(640.0, 640.0))
-    perception = Perception(score_bundle(("car",), places=2), None, ["left"], wiring={"left": wiring})
+    perception = Perception(score_bundle(("car",)), None, ["left"], wiring={"left": wiring})
     perception.offer("left", "detections", said(0))
     (fused,) = perception.step()
     assert fused.frame.views.size == (None if side is None else [side])
@@ -49,16 +67,56 @@ def test_sizes_are_known_where_boxes_are_in_pixels_of_the_image(box_frame, side)
 @pytest.mark.parametrize("score", [0.0, -1.0, float("nan")])
 def test_a_class_without_a_usable_score_says_nothing(score):
     reader = ScoreReader(score_bundle())
-    assert reader.pmf((("car", score),), {}) is None
-    assert reader.pmf((), {}) is None
+    assert pmf_of(reader, ("car", score)) is None
+    assert pmf_of(reader) is None
 
 
-def test_classes_are_named_as_they_come_and_only_as_many_as_there_are_places():
-    reader = ScoreReader(score_bundle(places=2))
-    reader.pmf((("7", 0.9),), {"7": "car"})
-    reader.pmf((("2", 0.9),), {})
-    assert reader.names == ["car", "2"]
-    assert reader.pmf((("9", 0.9),), {}) is None  # no place is left
+def test_classes_are_named_as_they_come_and_only_so_many(monkeypatch):
+    monkeypatch.setattr("lla_fusion_ros.stream.scores.PLACES", 2)
+    reader = ScoreReader(score_bundle())
+    pmf_of(reader, ("7", 0.9), names={"7": "car"})
+    pmf_of(reader, ("2", 0.9))
+    assert reader.names() == ("car", "2", "nothing_there") and reader.counted
+    assert reader.names(2) == ("car", "nothing_there")  # of a frame before
+    assert pmf_of(reader, ("9", 0.9)) is None  # no place is left
+
+
+def test_a_class_that_comes_later_leaves_tracks_as_they_are():
+    first, all_along = Perception(score_bundle(), None, ["left"]), perception_of("car", "bus")
+    for number, what in enumerate(("car", "car", "bus", "car")):
+        raw = said(number, scores=(0.7,), classes=(what,))
+        shown = []
+        for perception in (first, all_along):
+            perception.offer("left", "detections", raw)
+            shown.append(perception.step()[0].result.pmf)
+    np.testing.assert_allclose(*shown, atol=0.01)
+
+
+def test_a_label_info_or_a_list_decides_the_numbers(tmp_path):
+    perception = Perception(score_bundle(), None, ["left"])
+    perception.offer("left", "detections/label_info", write_label_info(Header(0, ""), ("bus", "car")))
+    perception.offer("left", "detections", said(0, scores=(0.9,), classes=("1",)))  # by number
+    assert perception.step()[0].result.pmf.argmax() == 1
+    assert perception.scores.names() == ("bus", "car", "nothing_there") and not perception.scores.counted
+    (tmp_path / "coco.names").write_text("bus\ncar\n\n")
+    for text in ("bus, car", str(tmp_path / "coco.names")):
+        assert with_class_names(score_bundle(), text).named_classes == ("bus", "car")
+    for text in ("bus, bus", "nothing_there, car", str(tmp_path / "none")):
+        with pytest.raises(InputError, match="nothing_there|class_names"):
+            with_class_names(score_bundle(), text)
+
+
+def test_an_object_over_empty_road_is_listed_as_nothing_first_and_where_few_are_listed():
+    perception = perception_of("car", "bus", "tram")
+    for number, score in enumerate((0.2, 0.3, 0.9, 0.9, 0.9)):
+        perception.offer("left", "detections", said(number, scores=(score,)))
+        (fused,) = perception.step()
+        names = perception.scores.names()
+        few = Listing(most=1, class_names=names, always=1)
+        listed = parse_detections(fused_messages(fused, names, few)[0].data, True).scores[0]
+        assert sum(p for _, p in listed) == pytest.approx(1)
+        expected = ["nothing_there", ""] if number < 2 else ["car", "nothing_there", ""]
+        assert [name for name, _ in listed] == expected or number == 2
 
 
 def test_fusers_that_need_features_are_refused_with_those_that_do_not():
@@ -81,7 +139,7 @@ def test_a_frame_in_which_no_box_remains_gives_an_empty_message_and_counts_once(
     for number, raw in enumerate((said(0, **empty), said(1, **empty), said(2))):
         assert perception.offer("left", "detections", raw)
         (fused,) = perception.step()
-        listed = parse_detections(fused_messages(fused, perception.scores.names)[0].data)
+        listed = parse_detections(fused_messages(fused, perception.scores.names())[0].data)
         assert len(listed) == (number == 2) and listed.header.stamp == START + number * STEP
     counts = perception.tally.of("left")
     assert counts["frames"] == counts["fused_frames"] == counts["detections"] == 3

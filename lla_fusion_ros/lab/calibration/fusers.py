@@ -18,6 +18,7 @@ from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.fusion.safety import Safety, safety_of
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.metrics import accuracy, bootstrap_interval, ece, nll
+from lla_fusion_ros.types.pmf import among_named
 from lla_fusion_ros.types.settings import LENGTHS
 from lla_fusion_ros.types.track_views import TrackViews
 
@@ -265,20 +266,24 @@ def _held_out(
     )
 
 
-def score_tracks(fuser: Fuser, tracks: TrackViews, seed: int = 0) -> dict[str, Any]:
+def score_tracks(fuser: Fuser, tracks: TrackViews, seed: int = 0, reserved: int = 0) -> dict[str, Any]:
     """{"tracks": n, "single_frame": {regime: accuracy}, "fused": [records by regime and L]}.
+
+    Of named classes, among themselves: the last, reserved, outcomes are left out.
 
     `single_frame` is the deep ensemble on every frame alone; intervals are 95%, by bootstrap over tracks.
     """
     records, single = [], {}
+    tracks = tracks.take(tracks.label < tracks.classes - reserved)
     for regime in dict.fromkeys(tracks.regime.tolist()):
         part = tracks.take(tracks.regime == regime)
         views = views_of(fuser.posterior, part)
-        right = right_frames(views.mean_pmf, part)
+        right = right_frames(among_named(views.mean_pmf, reserved), part)
         single[regime] = float(right.sum() / part.steps.sum())
         along = published_along(fuser, views, part.longest)
         for length in (length for length in LENGTHS if (part.steps >= length).any()):
-            long, pmf = part.reaching(length), along[part.steps >= length, length - 1]
+            long = part.reaching(length)
+            pmf = among_named(along[part.steps >= length, length - 1], reserved)
             label, source = long.label, long.source
             hits = (pmf.argmax(axis=1) == label).astype(float)
             records.append(

@@ -15,13 +15,13 @@ from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import find_cameras, name_cameras
 from lla_fusion_ros.bundle import Bundle, make_bundle
 from lla_fusion_ros.bundle.bundle import PMF_FUSERS, SCORES
-from lla_fusion_ros.bundle.score_bundle import is_free, no_posterior, score_bundle, score_meta, score_tensors
+from lla_fusion_ros.bundle.score_bundle import bundle_of, score_bundle, score_meta, score_tensors
 from lla_fusion_ros.fusion.along import views_of
 from lla_fusion_ros.lab.calibration.assemble import Stage
 from lla_fusion_ros.lab.calibration.changes import with_changes
 from lla_fusion_ros.lab.calibration.fusers import choose_default, fit_fuser, score_tracks
 from lla_fusion_ros.reliance.statements import calibrate
-from lla_fusion_ros.replay.sources import bag_views, make_perception, with_names
+from lla_fusion_ros.replay.sources import bag_views, make_perception, named_classes
 from lla_fusion_ros.report.truth import OUTSIDE, Judge, Truth
 from lla_fusion_ros.stream.frames import ViewFrame
 from lla_fusion_ros.stream.stream_settings import StreamSettings
@@ -52,21 +52,20 @@ def calibrated_scores(
         if not wiring.cameras:
             raise InputError(f"'{path}' has no detections to calibrate on: {'; '.join(wiring.missing)}")
         stage("reading the detections", 0, 0)
-        plain = with_names(score_bundle(), bag, wiring.cameras)
-        said, class_names = names_of_classes(plain, truth)
+        met = named_classes(score_bundle(), bag, wiring.cameras)
+        said, class_names = names_of_classes(met, truth)
         meta = score_meta(tuple(class_names), {"name": SCORES, "said": list(said)})
-        bundle = make_bundle(meta, score_tensors(meta), no_posterior(len(class_names)))
-        tracks, _ = read_tracks(bag, wiring.cameras, bundle, truth)
-        confusion = learned_confusion(tracks, len(class_names))
-        bundle = make_bundle(meta, score_tensors(meta, confusion), no_posterior(len(class_names)))
-        tracks, judge = read_tracks(bag, wiring.cameras, bundle, truth)
+        bundle = bundle_of(meta)
+        tracks, notes = read_tracks(bag, wiring.cameras, bundle, truth)
+        confusion = learned_confusion(tracks, bundle) if truth.frames else None
+        bundle = bundle_of(meta, confusion)
+        tracks, notes = read_tracks(bag, wiring.cameras, bundle, truth)
     data = {"name": truth.data_set or path.name}
-    return _fitted(bundle, tracks, confusion, data, stage, seed), judge.notes
+    return _fitted(bundle, tracks, confusion, data, stage, seed), notes
 
 
-def names_of_classes(plain: Bundle, truth: Truth) -> tuple[list[str], list[str]]:
+def names_of_classes(met: Sequence[str], truth: Truth) -> tuple[list[str], list[str]]:
     """What messages call the classes, and what they are: the same, or numbers of the truth's class names."""
-    met = [name for name in plain.class_names if not is_free(name)]
     true = list(truth.class_names) or sorted(truth.named)
     if all(name.isdigit() and int(name) < len(true) for name in met) and not set(met) & set(true):
         return [str(number) for number in range(len(true))], true
@@ -79,14 +78,16 @@ def names_of_classes(plain: Bundle, truth: Truth) -> tuple[list[str], list[str]]
     return names, names
 
 
-def read_tracks(bag: Bag, cameras: Any, bundle: Bundle, truth: Truth) -> tuple[TrackViews, Judge]:
-    """The tracks that are one known class wherever the truth speaks of them.
+def read_tracks(bag: Bag, cameras: Any, bundle: Bundle, truth: Truth) -> tuple[TrackViews, tuple[str, ...]]:
+    """The tracks that are one known class wherever the truth speaks of them, or nothing.
 
-    Their views at other stamps belong to them; at stamps of the truth those that match no object do not.
+    Their views at other stamps belong to them; of an object's track those that match no object do not. Also
+    notes on what was left out.
     """
     perception = make_perception(bundle, cameras, StreamSettings(), FusionSettings())
     numbers = {name: number for number, name in enumerate(bundle.class_names)}
     rows: dict[str, list[tuple[np.ndarray, int, float]]] = defaultdict(list)
+    wrong: dict[str, list[tuple[np.ndarray, int, float]]] = defaultdict(list)  # what matches no object
     labels: dict[str, set[int]] = defaultdict(set)
     objects: dict[str, str] = {}  # the first that a track shows
     judge = Judge(truth)
@@ -95,10 +96,9 @@ def read_tracks(bag: Bag, cameras: Any, bundle: Bundle, truth: Truth) -> tuple[T
         camera = perception.cameras.index(frame.camera)
         judged = judge(frame)
         for row, (name, label) in enumerate(zip(frame.ids, judged.labels(numbers).tolist(), strict=True)):
-            if judged.nothing[row]:
-                continue
             side = np.nan if frame.views.size is None else frame.views.size[row]
-            rows[name].append((frame.views.logits[row], camera, side))
+            view = frame.views.logits[row], camera, side
+            (wrong if judged.nothing[row] else rows)[name].append(view)
             if (shown := judged.shown[row]) is not None:
                 labels[name].add(label)
                 objects.setdefault(name, shown.object if truth.frames else name)
@@ -111,6 +111,11 @@ def read_tracks(bag: Bag, cameras: Any, bundle: Bundle, truth: Truth) -> tuple[T
             f"the truth knows {len(kept)} of the {len(rows)} tracks in the bag, of {known} objects; "
             f"{FEWEST_TRACKS} of {FEWEST_OBJECTS} objects are needed to calibrate on"
         )
+    if bundle.reserved:
+        for name in [name for name in wrong if not labels[name]]:
+            rows[name] = wrong[name] + rows[name]
+            labels[name], objects[name] = {len(bundle.named_classes)}, name
+            kept.append(name)
     steps = np.array([len(rows[name]) for name in kept])
     logits = np.zeros((len(kept), steps.max(), 1, bundle.classes), np.float32)
     of_camera = np.zeros(logits.shape[:2], np.int64)
@@ -124,14 +129,23 @@ def read_tracks(bag: Bag, cameras: Any, bundle: Bundle, truth: Truth) -> tuple[T
     label = np.array([next(iter(labels[name])) for name in kept])
     source = np.unique([objects[name] for name in kept], return_inverse=True)[1]
     views = TrackViews.of_one_camera(logits, features, steps, label, source)
-    return replace(views, camera=of_camera, size=size), judge
+    notes = judge.notes
+    if bad := perception.tally.total()["dropped_bad_scores"]:
+        what = "; ".join(perception.troubles().values())
+        notes = (*notes, f"{bad} messages of detections are left out: {what}")
+    return replace(views, camera=of_camera, size=size), notes
 
 
-def learned_confusion(tracks: TrackViews, classes: int) -> np.ndarray:
-    """How the truth is spread where the detector is wrong, by what it says.  [said, true]"""
+def learned_confusion(tracks: TrackViews, bundle: Bundle) -> np.ndarray:
+    """How the truth is spread where the detector is wrong, by what it says.  [said, true]
+
+    Before anything was seen, nothing is there as often as all classes together.
+    """
     logits, _, label = tracks.flat()
-    counts = np.full((classes, classes), 0.5)
-    np.add.at(counts, (logits[:, 0].argmax(axis=1), label), 1.0)
+    named = len(bundle.named_classes)
+    counts = np.full((bundle.classes,) * 2, 0.5 / named)
+    counts[:, named:] = 0.5
+    np.add.at(counts, (logits[:, 0, :named].argmax(axis=1), label), 1.0)
     np.fill_diagonal(counts, 0.0)
     return counts / counts.sum(axis=1, keepdims=True)
 
@@ -139,7 +153,7 @@ def learned_confusion(tracks: TrackViews, classes: int) -> np.ndarray:
 def _fitted(
     bundle: Bundle,
     tracks: TrackViews,
-    confusion: np.ndarray,
+    confusion: np.ndarray | None,
     dataset: dict[str, Any],
     stage: Stage,
     seed: int,
@@ -165,7 +179,8 @@ def _fitted(
         package_version=__version__,
     )
     done_bundle = with_changes(make_bundle(meta, score_tensors(meta, confusion), posterior, arrays), tracks)
-    scores = {"validation": score_tracks(done_bundle.fuser(), tracks), "nll_by_fuser": choice.nll}
+    validation = score_tracks(done_bundle.fuser(), tracks, reserved=len(bundle.reserved))
+    scores = {"validation": validation, "nll_by_fuser": choice.nll}
     return replace(done_bundle, meta=replace(done_bundle.meta, scores=scores))
 
 

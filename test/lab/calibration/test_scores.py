@@ -9,13 +9,15 @@ import pytest
 
 from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import find_cameras
-from lla_fusion_ros.bundle import load_bundle, make_bundle
+from lla_fusion_ros.bags.writer import BagWriter
+from lla_fusion_ros.bundle import load_bundle
 from lla_fusion_ros.bundle.bundle import SCORES
-from lla_fusion_ros.bundle.score_bundle import no_posterior, score_meta, score_tensors
+from lla_fusion_ros.bundle.score_bundle import bundle_of, score_meta
 from lla_fusion_ros.cli.main import main
 from lla_fusion_ros.lab.calibration.scores import read_tracks
 from lla_fusion_ros.lab.makebag.write import SceneFrame, flickering, make_bag
-from lla_fusion_ros.messages.detections import parse_detections
+from lla_fusion_ros.messages.cdr import Header
+from lla_fusion_ros.messages.detections import parse_detections, write_detections
 from lla_fusion_ros.report.truth import read_truth
 
 NAMES = ("car", "truck", "bus", "tram", "van")
@@ -49,7 +51,7 @@ def test_a_labelled_recording_makes_a_bundle_that_is_truer_on_another_one(bags, 
     known, new, out = str(bags / "known"), bags / "new", bags / "scores.safetensors"
     assert main(["calibrate", known, "--truth", f"{known}.truth.json", "--out", str(out)]) == 0
     bundle = load_bundle(out)
-    assert bundle.for_scores and bundle.class_names == NAMES
+    assert bundle.for_scores and bundle.named_classes == NAMES and bundle.reserved == ("nothing_there",)
     assert bundle.reliance() is not None
     confusion = bundle.tensors["scores.confusion"]
     np.testing.assert_allclose(confusion.sum(axis=1), 1, atol=1e-5)
@@ -102,7 +104,7 @@ def test_a_detector_without_ids_gets_a_calibrated_model(without_ids, capsys):
     known, out = str(without_ids / "known"), str(without_ids / "scores.safetensors")
     assert main(["calibrate", known, "--truth", f"{known}.truth.json", "--out", out]) == 0
     assert "only they are judged" in capsys.readouterr().out
-    assert load_bundle(out).class_names == NAMES
+    assert load_bundle(out).named_classes == NAMES
     fused = {}
     for model in ("scores", out):
         new, result = str(without_ids / "new"), without_ids / "out.json"
@@ -123,11 +125,14 @@ def test_a_calibration_takes_the_tracks_that_are_one_class_and_leaves_out_boxes_
     stamps = sorted(truth.frames)
     sparse = replace(truth, frames={place: truth.frames[place] for place in stamps[::3]})
     meta = score_meta(NAMES, {"name": SCORES, "said": list(NAMES)})
-    bundle = make_bundle(meta, score_tensors(meta), no_posterior(len(NAMES)))
+    bundle = bundle_of(meta)
     with Bag(without_ids / "known") as bag:
         cameras = find_cameras(bag.summary, False).cameras
         every, _ = read_tracks(bag, cameras, bundle, truth)
         some, _ = read_tracks(bag, cameras, bundle, sparse)
+    nothing = [tracks.label == len(NAMES) for tracks in (every, some)]
+    assert 0 < nothing[1].sum() <= nothing[0].sum()
+    every, some = every.take(~nothing[0]), some.take(~nothing[1])
     assert every.objects == some.objects == 40
     matched = sum(len(frame.boxes) for frame in truth.frames.values())
     assert 0.9 * matched < every.steps.sum() <= matched
@@ -136,6 +141,19 @@ def test_a_calibration_takes_the_tracks_that_are_one_class_and_leaves_out_boxes_
     assert sorted(set(zip(every.source.tolist(), every.label.tolist(), strict=True))) == sorted(
         set(zip(some.source.tolist(), some.label.tolist(), strict=True))
     )
+
+
+def test_messages_with_bad_scores_are_counted_in_a_note(bags, tmp_path, capsys):
+    with Bag(bags / "known") as bag, BagWriter(tmp_path / "known") as writer:
+        topic = find_cameras(bag.summary, False).cameras[0].detections
+        for number, message in enumerate(bag.messages([topic])):
+            writer.add(topic, message.type)
+            percent = write_detections(Header(number, "front"), ("1",), np.ones((1, 5)), np.array([[90.0]]))
+            writer.write(topic, message.time, percent if number % 100 == 7 else message.data)
+    truth, out = str(bags / "known.truth.json"), str(tmp_path / "scores.safetensors")
+    assert main(["calibrate", str(tmp_path / "known"), "--truth", truth, "--out", out]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "note: 3 messages of detections are left out: " in told and "says '0: 90'" in told
 
 
 @pytest.mark.parametrize(
