@@ -109,8 +109,8 @@ def _own_split(bundle: Bundle, tracks: TrackSet) -> Splits:
         )
     if not splits.validation.tracks:
         raise InputError(
-            f"the networks of bundle '{bundle.source}' have seen all tracks of '{tracks.name}': with --stand-in"
-            " name a bundle of networks like them that have not, or repeat its last training with "
+            f"the networks of bundle '{bundle.source}' have seen all tracks of '{tracks.name}': name with "
+            "--stand-in a bundle of networks like them that have not, or repeat its last training with "
             "`lla-fusion train --all-tracks`"
         )
     return splits
