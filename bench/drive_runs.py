@@ -21,6 +21,7 @@ from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.contract import DETECTIONS, STATIC_TRANSFORMS, TRANSFORMS
 from lla_fusion_ros.messages.geometry import write_camera_info, write_transforms
 from lla_fusion_ros.messages.images import ImageMessage
+from lla_fusion_ros.report.comparison import COMPARED, ONE_VIEW, SINGLE_FRAME
 from lla_fusion_ros.signworld import Drive, DriveSettings
 from lla_fusion_ros.signworld.geometry import rig_of
 from lla_fusion_ros.stream.frame_messages import view_pmf
@@ -33,8 +34,7 @@ from lla_fusion_ros.types.views import QUALITIES, Views
 from lla_fusion_ros.warnings.result import REASONS
 
 FAR = 14.0  # side of a box in pixels below which its picture shows little
-SINGLE, ALONE = "single frame", "default, one view"
-RULES = ("last", "vote", "mean_pmf", "pool")
+SINGLE, ALONE = SINGLE_FRAME, ONE_VIEW
 WAYS = {
     "global": "cameras with ids that mean the same object in all of them",
     "tracking": "cameras without ids: the built-in trackers, joined by geometry",
@@ -136,7 +136,7 @@ def told_of(model: str, ways: tuple[str, ...], duration: float, seed: int) -> di
     told: dict[tuple[str, str], Told] = {}
     for way in ways:
         used = scores_only(bundle) if way == "scores" else bundle
-        for rule in dict.fromkeys((*RULES, used.meta.default_fuser)):
+        for rule in dict.fromkeys((*COMPARED, used.meta.default_fuser)):
             told[way, rule], told[way, SINGLE] = _run(drive, bundle, way, rule)
         told[way, ALONE], _ = _run(drive, bundle, way, used.meta.default_fuser, alone=True)
     return told

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write the generated parts of the pages in docs/ from docs/results/*.json and models/.
+"""Write the generated parts of README.md and the pages in docs/ from docs/results/*.json and models/.
 
 They stand between `<!-- generated: NAME ARGUMENTS -->` and `<!-- end -->`; the prose is left alone.
 
@@ -63,7 +63,7 @@ def main() -> int:
     for file in args.add:
         write_record(compact(json.loads(file.read_text(encoding="utf-8"))), args.docs / "results" / file.name)
     results, old = Results(args.docs / "results"), []
-    for page in sorted(args.docs.glob("*.md")):
+    for page in [*sorted(args.docs.glob("*.md")), *args.docs.parent.glob("README.md")]:
         text = page.read_text(encoding="utf-8")
         made = rendered(text, results)
         if made != text:
@@ -94,6 +94,8 @@ def compact(record: Record) -> Record:
         return _faults(record)
     if "machine" in record:  # of the benchmark
         return _with_machine(record, "fusion", "price", "memory")
+    if "drives" in record:
+        return {**_shortened(record), "command": plain_command(record["command"])}
     if "bundle" in record:  # of measure_misses.py
         return {**record, "command": plain_command(record["command"])}
     raise SystemExit(f"a record with the keys {', '.join(record)} is of no known kind")
@@ -218,6 +220,15 @@ def _faults(record: Record) -> Record:
     recovery = max((run["recovery_s"] for run in runs if "recovery_s" in run), default=None)
     told = {"minutes": minutes, "recovery_s": recovery, "faults": faults}
     return {**_with_machine(record, "runs"), **told}
+
+
+def _shortened(value: Any) -> Any:
+    """The same with five digits of every number."""
+    if isinstance(value, dict):
+        return {key: _shortened(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_shortened(part) for part in value]
+    return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
 def _with_machine(record: Record, *keys: str) -> Record:

@@ -422,6 +422,99 @@ def _frames(account: dict[str, Any]) -> str:
     return f"{account['sent']} frames sent = {told}; **{account['uncounted']} uncounted**."
 
 
+WAYS = {
+    "global": "one id is one object in both cameras",
+    "tracking": "built-in trackers, joined by geometry",
+    "scores": "single frames as a detector's scores",
+}
+
+
+def drives(results: Results, *ways: str) -> str:
+    """Of every way the rules: over all known objects, those whose class changes (lights) and the others."""
+    from lla_fusion_ros.report.comparison import ONE_VIEW, where_not_best
+
+    record, tables = results["drives"], []
+    for way in ways:
+        used = record["defaults"][way]
+        found = {(row["rule"], row["part"]): row for row in record["rules"] if row["way"] == way}
+        lags = {row["rule"]: row for row in record["lag"] if row["way"] == way}
+        parts = [part for part in ("all", "lights", "signs") if (used, part) in found]
+        names = sorted(lags, key=lambda rule: (rule != "single frame", rule == ONE_VIEW, rule == used))
+        rows = [
+            [
+                f"**`{rule}`**" if rule == used else rule if " " in rule else f"`{rule}`",
+                *(_right_and_nll(found[rule, part]) for part in parts),
+                short(found[rule, "all"]["ece"]),
+                _surely_wrong(found[rule, "all"]["sure_wrong"]),
+                _follows(lags[rule]),
+            ]
+            for rule in names
+        ]
+        header = [WAYS[way], *parts, "ECE", "wrong at p ≥ .9", "leads at once, by the 2nd frame"]
+        scores = {
+            f"over {part}": {
+                rule: (found[rule, part]["accuracy"], found[rule, part]["nll"])
+                for rule in names
+                if rule != ONE_VIEW
+            }
+            for part in parts
+        }
+        tables.append(f"{markdown(header, rows)}\n{where_not_best(scores, used)}\n")
+    return "\n".join(tables)
+
+
+def drive_facts(results: Results) -> str:
+    """What was driven, whether the difference is chance, and how often ordinary objects are warned of."""
+    record = results["drives"]
+    seeds, way = record["seeds"], next(iter(record["defaults"]))
+    whole = next(row for row in record["rules"] if (row["way"], row["part"]) == (way, "all"))
+    changes = next(row["changes"] for row in record["lag"] if row["way"] == way)
+    lines = [
+        f"- {len(seeds)} drives (seeds {seeds[0]} to {seeds[-1]}) of {record['duration']:g} s: "
+        f"{whole['views']:,} views of known objects, {changes} changes of a light."
+    ]
+    for row in record["against_single"]:
+        if row["part"] == "all":
+            low, high = row["interval"]
+            lines.append(
+                f"- `{record['defaults'][row['way']]}`, {WAYS[row['way']]}: NLL {row['ratio']:.2f} × single "
+                f"frames', difference {row['nll_difference']:+.4f} [{low:+.4f}, {high:+.4f}]."
+            )
+    told = ("out_of_distribution", "cannot_tell")
+    rows = []
+    for row in record["warned"]:
+        if row["way"] == way:
+            shares = (row["reasons"].get(reason, [0.0, 0.0]) for reason in told)
+            rows.append(
+                [
+                    f"{row['kind']}, {row['size']} px",
+                    f"{row['objects']}, {row['views']:,}",
+                    *(f"{ever:.1%}, {views:.1%}" for ever, views in shares),
+                ]
+            )
+    header = [
+        "objects, box",
+        "objects, views",
+        "called unknown: ever, of views",
+        "cannot tell: ever, of views",
+    ]
+    return "\n".join(lines) + "\n\n" + markdown(header, rows)
+
+
+def _right_and_nll(row: dict[str, Any]) -> str:
+    return f"{short(row['accuracy'], 4)} / {short(row['nll'], 4)}"
+
+
+def _surely_wrong(causes: dict[str, int]) -> str:
+    """How many frames, and the reasons there are."""
+    named = ", ".join(f"{count} {cause}" for cause, count in causes.items() if count)
+    return f"{sum(causes.values())}" + (f" ({named})" if named else "")
+
+
+def _follows(lag: dict[str, Any]) -> str:
+    return "–" if lag["first"] is None else f"{lag['first']:.0%}, {lag['second']:.0%}"
+
+
 def commands(results: Results, *names: str) -> str:
     """The commands that made the results."""
     return "```sh\n" + "\n".join(results[name]["command"] for name in names) + "\n```\n"
@@ -497,6 +590,8 @@ TABLES: dict[str, Callable[..., str]] = {
     "bounds": bounds,
     "changes": changes,
     "weak-classes": weak_classes,
+    "drives": drives,
+    "drive-facts": drive_facts,
     "speed": speed,
     "faults": faults,
     "soak": soak,

@@ -90,6 +90,18 @@ class Bundle:
         """Whether there are no networks: the scores that detections carry are fused."""
         return self.meta.architecture.get("name") == SCORES
 
+    @property
+    def older(self) -> tuple[str, ...]:
+        """What was not fitted yet when the file was written, and what stands in its place."""
+        sentences = []
+        values = self.meta.fusers.get(self.meta.default_fuser)
+        used = self.fuser().value
+        if values and "size" in used and "size" not in values:
+            sentences.append(
+                f"how much the size of a box counts: by its side to the power of {used['size']:g}"
+            )
+        return tuple(sentences)
+
     def graphs(self, precision: str) -> list[bytes]:
         """The networks' trunks as ONNX graphs; none where the file holds none of this precision."""
         found: list[bytes] = []

@@ -31,6 +31,7 @@ EXAMPLE = """\
 lla-fusion calibrate models/gtsrb.safetensors --dataset gtsrb --root data/GTSRB --out gtsrb.safetensors
 lla-fusion calibrate signworld --dataset signworld --fusers evidence_pool --out signworld.safetensors
 lla-fusion calibrate signworld --dataset signworld --fusers none --warnings --out signworld.safetensors
+lla-fusion calibrate all.safetensors --stand-in gtsrb.safetensors --dataset gtsrb --out fitted.safetensors
 lla-fusion calibrate drive --truth drive.truth.json --out scores.safetensors"""
 
 
@@ -55,7 +56,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--fusers",
         default="",
-        help="fit only these, or none; the others keep their numbers (all)",
+        help="fit only these and choose the default among them, or none; the others keep their numbers (all)",
+    )
+    how.add_argument(
+        "--stand-in",
+        metavar="BUNDLE",
+        help="for networks that have seen all tracks: fit on what these say of tracks kept aside for them",
     )
     how.add_argument("--warnings", action="store_true", help="fit the warnings, too")
     how.add_argument("--background", metavar="DIR", help="natural images without objects, for the warnings")
@@ -74,7 +80,8 @@ def run(args: argparse.Namespace) -> int:
     from lla_fusion_ros.cli.progress import WorkProgress
     from lla_fusion_ros.fusion import fusers
     from lla_fusion_ros.lab.calibration.assemble import CalibrationOptions
-    from lla_fusion_ros.lab.calibration.refit import recalibrated
+    from lla_fusion_ros.lab.calibration.fusers import CANDIDATES
+    from lla_fusion_ros.lab.calibration.refit import StandIn, recalibrated
     from lla_fusion_ros.lab.datasets import load_dataset
     from lla_fusion_ros.networks.classifier import Classifier
     from lla_fusion_ros.types.errors import InputError, unknown_name
@@ -94,15 +101,22 @@ def run(args: argparse.Namespace) -> int:
     if args.background and not args.warnings:
         raise InputError("--background needs --warnings: only they are fitted against it")
     options = CalibrationOptions(
-        draws=args.draws, test=not args.no_test, seed=args.seed, background=args.background
+        draws=args.draws,
+        test=not args.no_test,
+        candidates=tuple(names) if args.fusers else CANDIDATES,
+        seed=args.seed,
+        background=args.background,
     )
     bundle = load_ensemble(args.bundle)
+    aside = load_ensemble(args.stand_in) if args.stand_in else None
     with WorkProgress() as progress:
         progress.stage(f"loading {args.dataset}")
         tracks = load_dataset(args.dataset, args.root, progress.tracks, bundle.input_size, **options_of(args))
         tell_skipped(tracks)
         classify = Classifier(bundle, precision="float32")
-        fresh = recalibrated(bundle, tracks, names, options, classify, progress.part, args.warnings)
+        stand_in = StandIn(aside, Classifier(aside, precision="float32")) if aside else None
+        told = progress.part
+        fresh = recalibrated(bundle, tracks, names, options, classify, told, args.warnings, stand_in)
     commands = [*bundle.meta.training.get("commands", []), shlex.join(["lla-fusion", *sys.argv[1:]])]
     training = {**bundle.meta.training, "commands": commands}
     fresh = replace(fresh, meta=replace(fresh.meta, training=training))

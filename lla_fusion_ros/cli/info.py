@@ -111,6 +111,7 @@ def bundle_lines(bundle: Bundle, size: int) -> list[str]:
         f"T_theta {meta.posterior_temperature:.3g}"
         + ("" if meta.posterior_temperature else " (Laplace term inactive in the pmf)"),
         f"default fuser     {meta.default_fuser} {_values(meta.fusers.get(meta.default_fuser, {}))}",
+        *(f"  not fitted      {sentence}; calibrate the bundle again" for sentence in bundle.older),
         *_safety_lines(
             meta.scores.get("default_fuser", {}).get("safety", {}).get(meta.default_fuser),
             meta.fusers.get(meta.default_fuser, {}).get("doubt"),

@@ -20,6 +20,7 @@ from lla_fusion_ros.cli.options import (
 )
 from lla_fusion_ros.cli.replay_fleet import add_fleet_arguments, default_out, is_fleet, run_fleet_replay
 from lla_fusion_ros.cli.words import check_file, check_folder, printable
+from lla_fusion_ros.report.comparison import COMPARED
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import ENGINES, PRECISIONS
 
@@ -93,7 +94,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="accept a truth file most of whose classes the model does not know; they are unknown objects",
     )
     parser.add_argument(
-        "--compare", default="", metavar="FUSERS", help="fusers to score beside the one in use: names, or all"
+        "--compare",
+        metavar="FUSERS",
+        help="with --truth: fusers to score beside the one in use, names or all "
+        f"({','.join(COMPARED)}; of several bags: none)",
     )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:0")
     parser.add_argument(
@@ -148,6 +152,7 @@ def run(args: argparse.Namespace) -> int:
     options = ReplayOptions(
         fusion, stream, args.use, args.start, args.device, args.precision, wiring, args.engine
     )
+    many = is_fleet(args)
     wanted = Wanted(
         bag=not args.no_bag,
         views=not args.no_views,
@@ -157,13 +162,12 @@ def run(args: argparse.Namespace) -> int:
         report=not args.no_report,
         video=args.video,
         truth=args.truth,
-        compare=_fusers(args.compare, bundle),
+        compare=_fusers(args.compare, bundle, many),
         cameras=args.camera,
         overwrite=args.overwrite,
         tracks=args.json is not None,
         unknown_classes=args.unknown_classes,
     )
-    many = is_fleet(args)
     bag = Path(args.bag[0])
     folder = args.out or (default_out(args.bag, _beside) if many else _beside(bag))
     check_folder("--out", folder)
@@ -212,10 +216,12 @@ def _beside(bag: Path) -> Path:
     return place.with_name(f"{name}_fused")
 
 
-def _fusers(text: str, bundle: Bundle) -> list[str]:
+def _fusers(text: str | None, bundle: Bundle, many: bool) -> list[str]:
     from lla_fusion_ros.bundle.bundle import PMF_FUSERS
     from lla_fusion_ros.fusion import fusers
 
+    if text is None:
+        return [] if many else list(COMPARED)
     if text == "all":
         return list(PMF_FUSERS) if bundle.for_scores else list(fusers())
     return [name for name in text.split(",") if name]

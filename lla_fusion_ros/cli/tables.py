@@ -39,6 +39,7 @@ def print_replay_scores(scores: ReplayScores, used: str) -> None:
         cells = (f"{row.accuracy:.3f}", f"{row.nll:.3f}", f"{row.ece:.3f}", auroc, f"{row.last_accuracy:.3f}")
         table.add_row(row.fuser, *cells, style="bold green" if row.fuser == used else None)
     Console(file=sys.stdout).print(table)
+    print(scores.remark(used))
     warnings = scores.warnings
     parts = [f"false alarms on {warnings.false_alarms} of {warnings.inside} ordinary tracks"]
     if warnings.switches:

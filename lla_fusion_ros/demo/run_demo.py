@@ -25,11 +25,11 @@ from lla_fusion_ros.lab.makebag.write import MadeBag, SceneFrame, drive_frames, 
 from lla_fusion_ros.replay.output_folder import Outcome, OutputFolder, Wanted
 from lla_fusion_ros.replay.replay import ReplayOptions, fuse_frames
 from lla_fusion_ros.replay.video import VideoSink
+from lla_fusion_ros.report.comparison import COMPARED
 from lla_fusion_ros.signworld import CLASS_NAMES, CameraFrame, Drive
 from lla_fusion_ros.signworld.geometry import rig_of
 
 DRIVE, FUSED, VIDEO, LOGS = "drive", "fused", "annotated.mp4", "logs"
-COMPARED = ("last", "vote", "mean_pmf", "log_odds", "pool")
 _START_TIMEOUT = 60.0  # seconds; a busy machine takes long to import torch
 _QUIET = 15.0  # seconds without a message, the bag at its end, after which missing frames count as lost
 

@@ -31,6 +31,8 @@ Value = float | list[float]
 Values = Mapping[str, Value]  # what a bundle stores for one fuser, as JSON
 
 SMALLEST = 1e-300  # keeps 0/0 at 0 for tracks that have seen nothing
+# Of a view, times (side of its box / 20 pixels)^size: what is near is seen better.
+MOST_BY_SIZE = 3.0
 FLOOR = 1e-12  # a class no view gave any mass is improbable, not impossible
 
 

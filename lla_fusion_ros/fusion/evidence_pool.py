@@ -10,6 +10,7 @@ import numpy as np
 from lla_fusion_ros.fusion.along import views_of
 from lla_fusion_ros.fusion.base import (
     FLOOR,
+    MOST_BY_SIZE,
     SMALLEST,
     Array,
     Scalar,
@@ -24,7 +25,7 @@ from lla_fusion_ros.fusion.base import (
 )
 from lla_fusion_ros.fusion.learn import Free
 from lla_fusion_ros.fusion.measure import QUALITY_FEATURES, MeasuredViews, quality_features
-from lla_fusion_ros.fusion.quality import LARGEST_TRUST, MOST_RARITY, RIDGE, QualityFuser
+from lla_fusion_ros.fusion.quality import LARGEST_TRUST, RIDGE, QualityFuser
 from lla_fusion_ros.fusion.safety import least_lapse, opposed_views, safety_of
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.track_views import TrackViews
@@ -32,7 +33,8 @@ from lla_fusion_ros.types.track_views import TrackViews
 MOST_DOUBT = 0.25
 # Of contradictions beside the tracks in a fit: hardly felt by the NLL; more only where that leaves it unsafe.
 OPPOSED_WEIGHTS = (0.05, 0.3, 2.0)
-RARITY_RIDGE = 3e-4
+MOST_RARITY = 10.0  # logits that a class of standard rarity may gain or lose
+RIDGE_OF_LOGARITHMS = 1e-4  # what the tracks do not tell stays where it is usual
 # A second opinion guards against odd frames: weights are more equal there, and a class needs a second view.
 SECOND_OPINION = 0.2  # how much it counts
 EVEN = 0.25  # its weights are u^EVEN
@@ -45,9 +47,9 @@ class Evidence:
 
     Attributes:
         count: L, the number of views.                                        [tracks]
-        weight: sum of the weights u.                                         [tracks]
+        weight: sum of the weights u, with f = (s / 20)^size among them.      [tracks]
         pmf: sum of u p.                                                      [tracks, classes]
-        even, squares: sum of e and of e^2, with e = u^EVEN p.                [tracks, classes]
+        even, squares: sum of e and of e^2, with e = f (u / f)^EVEN p.        [tracks, classes]
         footprint: sum of u v, with v = B^T phi of all networks in a row.     [tracks, networks * D]
         variance: sum of u V, with V = |v|^2.                                 [tracks]
     """
@@ -85,9 +87,13 @@ class EvidencePool(QualityFuser):
     """q = .8 softmax(ln(sum u_t p_t / sum u_t) g) + .2 softmax(ln(second opinion) g),  g = L_eff^alpha / T,
     pmf = (1 - 2 doubt) q + 2 doubt r.
 
-    p_t is the mean over networks of softmax(z_t / T_t + rarity rho): T_t = view_temperature e^(theta . f_t)
-    with the standardised quality features f_t makes a bad view flat, rho corrects for classes that networks
-    name too seldom in bad frames (`EnsemblePosterior.rarity`). u_t = exp(-gamma H(p_t)).
+    p_t is the mean over networks of softmax(z_t / T_t), u_t = (s_t / 20)^size exp(-gamma H(p_t)) with s_t the
+    side of the view's box in image pixels: what is far away does not outvote what is near.
+
+    T_t = view_temperature e^(theta . f_t): where `by_quality` is 1, the tracks were enough to tell that it
+    helps if the standardised quality features f_t make a bad view flat; else theta is 0. With the option
+    `rarity` the softmax is that of z_t / T_t + rarity rho, which favours classes that networks name seldom in
+    bad frames (`EnsemblePosterior.rarity`).
 
     Views count by what is new in them: L_eff of `Evidence` stays at 1 however often the same frame comes,
     so a stuck camera or a parked car makes nothing surer. The pool is linear and the fit also sees pairs of
@@ -109,9 +115,13 @@ class EvidencePool(QualityFuser):
         "temperature": Scalar(0.5, 0.02, 20.0, log=True),
         "view_temperature": Scalar(1.0, 0.1, 20.0, log=True),
         "gamma": Scalar(1.0, 0.01, 20.0, log=True),
-        "rarity": Scalar(0.0, -MOST_RARITY, MOST_RARITY),
+        "size": Scalar(2.0, 0.0, MOST_BY_SIZE),
         "doubt": Scalar(0.003, 0.0, MOST_DOUBT),
         "spread": Scalar(0.3, 0.0, 1.0),
+    }
+    options = {
+        "by_quality": Scalar(0.0, 0.0, 1.0),
+        "rarity": Scalar(0.0, -MOST_RARITY, MOST_RARITY),
     }
     vectors = (
         "theta",
@@ -132,16 +142,20 @@ class EvidencePool(QualityFuser):
     def inputs(self, views: MeasuredViews) -> tuple[np.ndarray, ...]:
         footprint = views.bounded_features.swapaxes(0, 1) @ self.posterior.mean_whitening  # [c, t, D]
         flat = footprint.swapaxes(0, 1).reshape(len(views), self.posterior.networks * self.posterior.features)
-        return quality_features(views, variance=False), views.shifted, flat, self.posterior.rarity
+        shifted = views.shifted
+        return quality_features(views, variance=False), shifted, flat, views.log_size, self.posterior.rarity
 
-    def sums(self, features: Array, shifted: Array, footprint: Array, rarity: Array) -> Evidence:
+    def sums(
+        self, features: Array, shifted: Array, footprint: Array, log_size: Array, rarity: Array
+    ) -> Evidence:
         v = self.value
         quality = ((features - v["center"]) / v["scale"]) @ v["theta"]
         flatter = v["view_temperature"] * exp(quality.clip(-LARGEST_TRUST, LARGEST_TRUST))  # [t]
         pmf = softmax(shifted / flatter[:, None, None] + v["rarity"] * rarity).mean(axis=1)
         entropy = -(pmf * log(pmf.clip(min=FLOOR))).sum(-1)
-        weight = exp(-v["gamma"] * entropy)
-        even = (weight**EVEN)[:, None] * pmf
+        nearness, weight = exp(v["size"] * log_size), exp(-v["gamma"] * entropy)
+        even = (nearness * weight**EVEN)[:, None] * pmf
+        weight = nearness * weight
         return Evidence(
             count=ones_like(weight),
             weight=weight,
@@ -163,39 +177,43 @@ class EvidencePool(QualityFuser):
         return (1.0 - 2.0 * v["doubt"]) * pmf + 2.0 * v["doubt"] * tail
 
     @classmethod
-    def fit(cls, posterior: EnsemblePosterior, tracks: TrackViews) -> dict[str, Value]:
+    def fit(
+        cls, posterior: EnsemblePosterior, tracks: TrackViews, by_quality: bool = False
+    ) -> dict[str, Value]:
         """Learn everything at once on validation tracks and on pairs of their sure views that contradict."""
-        fuser, inputs = cls.standardised(posterior, tracks)
+        fuser, inputs = cls.standardised(posterior, tracks, by_quality=float(by_quality))
         least = least_lapse(tracks.objects)
+        usual = {"alpha": 1.0, "logarithms": [0.0, 0.5, 0.0], "size": cls.scalars["size"].start}
 
         def values(free: Free) -> dict[str, Any]:
             doubt, spread = free["tail"].sigmoid()
             temperature, view_temperature, gamma = free["logarithms"].unbind()
             return {
-                "theta": free["theta"],
+                **({"theta": free["theta"]} if by_quality else {}),
                 "alpha": free["alpha"].clip(0.0, 2.0),
                 "temperature": cls.within_bounds("temperature", temperature),
                 "view_temperature": cls.within_bounds("view_temperature", view_temperature),
                 "gamma": cls.within_bounds("gamma", gamma),
-                "rarity": free["rarity"].clip(-MOST_RARITY, MOST_RARITY),
+                "size": free["size"].clip(0.0, MOST_BY_SIZE),
                 "doubt": least + (MOST_DOUBT - least) * doubt,
                 "spread": spread,
             }
 
         def penalty(free: Free) -> Any:
-            return RIDGE * (free["theta"] ** 2).sum() + RARITY_RIDGE * free["rarity"] ** 2
+            moved = ((free["logarithms"] - free["logarithms"].new_tensor(usual["logarithms"])) ** 2).sum()
+            by_theta = (free["theta"] ** 2).sum() if by_quality else 0.0
+            return RIDGE * by_theta + RIDGE_OF_LOGARITHMS * moved
 
-        start = {
-            "theta": [0.0] * len(QUALITY_FEATURES),
-            "alpha": 1.0,
-            "logarithms": [0.0, 0.5, 0.0],
-            "rarity": 0.0,
-            "tail": [-5.0, -0.8],  # logits of doubt and spread
-        }
+        start = {**usual, "tail": [-5.0, -0.8]}  # logits of doubt and spread
+        if by_quality:
+            start["theta"] = [0.0] * len(QUALITY_FEATURES)
         views = views_of(posterior, tracks)
-        opposed = opposed_views(views, tracks, seed=1)
-        for weight in OPPOSED_WEIGHTS if opposed is not None else (0.0,):
-            found = fuser.learn(inputs, tracks, start, values, penalty, 60, opposed, weight)
+        opposed, against = opposed_views(views, tracks, seed=1), None
+        if opposed is not None:
+            first, second = (fuser.inputs(side) for side in opposed.sides(views))
+            against = first, second, opposed.classes
+        for weight in OPPOSED_WEIGHTS if against is not None else (0.0,):
+            found = fuser.learn(inputs, tracks, start, values, penalty, 60, against, weight)
             if not safety_of(cls(posterior, found), tracks, views).faults():
                 break
         return found

@@ -13,12 +13,12 @@ from lla_fusion_ros.fusion.base import Array, SumFuser, Value
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import LENGTHS
 from lla_fusion_ros.types.track_views import TrackViews
+from lla_fusion_ros.types.views import add
 
 if TYPE_CHECKING:
     import torch
 
-    from lla_fusion_ros.fusion.safety import Opposed
-
+Inputs = tuple[np.ndarray, ...]  # what the formula reads of views
 Free = Mapping[str, "torch.Tensor"]  # what a fit moves, without bounds
 
 
@@ -27,13 +27,13 @@ class LearnedFuser(SumFuser):
 
     def learn(
         self,
-        inputs: tuple[np.ndarray, ...],
+        inputs: Inputs,
         tracks: TrackViews,
         start: Mapping[str, Any],
         values: Callable[[Free], dict[str, Any]],
         penalty: Callable[[Free], Any],
         iterations: int,
-        opposed: Opposed | None = None,
+        opposed: tuple[Inputs, Inputs, np.ndarray] | None = None,
         opposed_weight: float = 0.0,
     ) -> dict[str, Value]:
         """The values of least mean NLL over the tracks and LENGTHS, plus the penalty. Deterministic.
@@ -42,8 +42,9 @@ class LearnedFuser(SumFuser):
             inputs: of all views of the tracks, flat.
             start: where the free numbers begin.
             values: the fuser's values from the free numbers.
-            opposed: pairs of views that contradict each other; half the truth goes to each side, and their
-                mean loss counts `opposed_weight` times beside that of the tracks.
+            opposed: inputs of views that contradict each other, and the classes [pairs, 2] that they say;
+                half the truth goes to each side, their mean loss counts `opposed_weight` times beside that of
+                the tracks.
         """
         import torch  # only where something is fitted
 
@@ -54,7 +55,9 @@ class LearnedFuser(SumFuser):
         track, step, label = (torch.from_numpy(array) for array in scored_pairs(tracks))
 
         if opposed is not None:
-            first, second, sides = map(torch.from_numpy, (opposed.first, opposed.second, opposed.classes))
+            *sides, classes = opposed
+            first, second = ([torch.from_numpy(array) for array in side] for side in sides)
+            said = torch.from_numpy(classes)
 
         def at_pairs(field: torch.Tensor) -> torch.Tensor:
             return field.unflatten(0, (len(tracks), tracks.longest)).cumsum(1)[track, step]
@@ -68,9 +71,9 @@ class LearnedFuser(SumFuser):
             found = smoothed_nll(log_pmf, label, chance_of_an_error(len(label))) + penalty(free)
             if opposed is None:
                 return found
-            pair = [getattr(one, f.name)[first] + getattr(one, f.name)[second] for f in fields(one)]
-            log_pmf = trial.predict(type(one)(*pair)).clip(min=1e-300).log()
-            return found - opposed_weight * log_pmf.gather(1, sides).mean()
+            pair = add(trial.sums(*first), trial.sums(*second))
+            log_pmf = trial.predict(pair).clip(min=1e-300).log()
+            return found - opposed_weight * log_pmf.gather(1, said).mean()
 
         optimiser = torch.optim.LBFGS(
             list(free.values()),

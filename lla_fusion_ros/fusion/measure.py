@@ -20,6 +20,8 @@ from lla_fusion_ros.types.views import Views
 LOWEST_LOGIT = -1000.0
 # Far beyond any network's features, small enough that squares and long sums of them stay finite.
 HIGHEST_FEATURE = 1e30
+# Of boxes, in image pixels: what views count as whose box is not known, and where a weight stops to change.
+USUAL_SIZE, SIZES = 20.0, (4.0, 200.0)
 # Of a view's quality. None looks at another view; a bundle stores one coefficient for each, in this order.
 QUALITY_FEATURES = ("entropy", "energy", "log_norm", "log_variance", "disagreement")
 
@@ -44,6 +46,14 @@ class MeasuredViews(Views):
         with np.errstate(over="ignore"):
             shifted = logits - logits.max(axis=-1, keepdims=True)
         return np.maximum(shifted, LOWEST_LOGIT)
+
+    @cached_property
+    def log_size(self) -> np.ndarray:
+        """ln of the box's side over USUAL_SIZE; 0 where it is not known.  [t]"""
+        if self.size is None:
+            return np.zeros(len(self))
+        side = np.asarray(self.size, np.float64)
+        return np.log(np.where(side > 0, side, USUAL_SIZE).clip(*SIZES) / USUAL_SIZE)
 
     @cached_property
     def bounded_features(self) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lla_fusion_ros.fusion.base import FLOOR, Scalar, SumFuser, WeightedSum, growth
+from lla_fusion_ros.fusion.base import FLOOR, MOST_BY_SIZE, Scalar, SumFuser, WeightedSum, growth
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.types.pmf import entropy, softmax
 
@@ -12,9 +12,9 @@ from lla_fusion_ros.types.pmf import entropy, softmax
 class Pool(SumFuser):
     """s = ln(sum_t u_t p_t / sum_t u_t), pmf = softmax(s L^alpha / T).
 
-    p_t is the mean over networks of the temperature-scaled pmfs (eq. 36), u_t = exp(-gamma H_t)
-    with H_t its entropy. Cost O(CM) per view, state O(M). Use it where no posterior was fitted; what
-    a Laplace fuser must beat.
+    p_t is the mean over networks of the temperature-scaled pmfs (eq. 36), H_t its entropy, s_t the side of
+    the view's box in image pixels: u_t = exp(-gamma H_t) (s_t / 20)^size. Cost O(CM) per view, state O(M).
+    Use it where no posterior was fitted; what a Laplace fuser must beat.
     """
 
     name = "pool"
@@ -23,6 +23,7 @@ class Pool(SumFuser):
         "alpha": Scalar(0.3, 0.0, 1.0),
         "temperature": Scalar(1.0, 0.05, 20.0, log=True),
         "view_temperature": Scalar(1.0, 0.1, 10.0, log=True),
+        "size": Scalar(0.0, 0.0, MOST_BY_SIZE),
     }
 
     def initial(self, tracks: int) -> WeightedSum:
@@ -30,7 +31,8 @@ class Pool(SumFuser):
 
     def contribution(self, views: MeasuredViews) -> WeightedSum:
         pmf = softmax(views.shifted / self.value["view_temperature"]).mean(axis=1)
-        return WeightedSum.one(np.exp(-self.value["gamma"] * entropy(pmf)), pmf)
+        weight = np.exp(self.value["size"] * views.log_size - self.value["gamma"] * entropy(pmf))
+        return WeightedSum.one(weight, pmf)
 
     def predict(self, state: WeightedSum) -> np.ndarray:
         scores = np.log(np.maximum(state.mean(), FLOOR))

@@ -17,7 +17,6 @@ from lla_fusion_ros.types.track_views import TrackViews
 BY_ENTROPY = tuple(-1.0 if name == "entropy" else 0.0 for name in QUALITY_FEATURES)  # weights exp(-H)
 LARGEST_LOG_WEIGHT = 20.0  # one view never counts more than e^20 or less than e^-20 of a standard one
 RIDGE = 1e-3  # on standardised coefficients: features that say the same share the weight, none explodes
-MOST_RARITY = 10.0  # logits that a class of standard rarity may gain or lose
 LARGEST_TRUST = 3.0  # no view counts as more than e^3 times as sure, or as unsure, as a standard one
 FARTHEST = 8.0  # in standard deviations: one absurd view must not steer a fit
 

@@ -6,7 +6,7 @@ frame that comes again and again; be surer than the number of objects it was fit
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ MOST_NLL_RISE, MOST_CERTAINTY_RISE = 0.01, 0.02  # by repetition, mean over view
 
 @dataclass(frozen=True, slots=True)
 class Opposed:
-    """Pairs of sure views of different objects and classes.
+    """Pairs of sure views of different objects and classes, judged as if seen from equally near.
 
     Attributes:
         first, second: rows of flat views.          [pairs] int
@@ -38,6 +38,10 @@ class Opposed:
     first: np.ndarray
     second: np.ndarray
     classes: np.ndarray
+
+    def sides(self, views: MeasuredViews) -> list[MeasuredViews]:
+        """The first views, and the second ones, all of one size: else size would decide."""
+        return [_equally_near(views, rows) for rows in (self.first, self.second)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +159,7 @@ def safety_of(fuser: Fuser, tracks: TrackViews, views: MeasuredViews, seed: int 
 
 def contradicted(fuser: Fuser, views: MeasuredViews, opposed: Opposed) -> np.ndarray:
     """The pmf after one view of each side, and after EACH views of each.  [2, pairs, classes]"""
-    sides = [measured(views.take(rows), views.posterior) for rows in (opposed.first, opposed.second)]
+    sides = opposed.sides(views)
     state, found = fuser.initial(len(opposed.first)), []
     for number in range(1, EACH + 1):
         for side in sides:
@@ -190,5 +194,10 @@ def odd_frame(fuser: Fuser, tracks: TrackViews, views: MeasuredViews, seed: int 
     odd, shown = odd[differ], shown[differ]
     state = fuser.initial(len(odd))
     for rows in (*(shown * tracks.longest + step for step in range(BEFORE_ODD)), odd):
-        state = fuser.update(state, measured(views.take(rows), views.posterior))
+        state = fuser.update(state, _equally_near(views, rows))
     return fuser.predict(state)[np.arange(len(odd)), views.top[odd]]
+
+
+def _equally_near(views: MeasuredViews, rows: np.ndarray) -> MeasuredViews:
+    """Some of the views, as if nothing were known of the size of their boxes."""
+    return measured(replace(views.take(rows), size=None), views.posterior)

@@ -148,6 +148,7 @@ def _scores(report: ReportInput) -> str:
         f"{''.join(rows)}</table></div><p class='about'>Over {report.scores.fusers[0].views:,} views of "
         f"known objects; AUROC of the entropy for telling unknown objects from known ones.{model} "
         "Last accuracy: of each track its last shown class. ▾: worse than single frames.</p>"
+        f"<p>{escape(report.scores.remark(report.fuser))}</p>"
         f"<div class='figures'>{figures}</div></div>"
     )
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.engine.engine import FusionEngine
+from lla_fusion_ros.report.comparison import SINGLE_FRAME, where_not_best
 from lla_fusion_ros.report.tracks import reasons_of
 from lla_fusion_ros.report.truth import OUTSIDE, Judge, Truth
 from lla_fusion_ros.stream.frame_messages import view_pmf
@@ -24,7 +25,6 @@ from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.tally import Tally
 from lla_fusion_ros.warnings.result import CANNOT_TELL, IDENTITY_SWITCH, OUT_OF_DISTRIBUTION
 
-SINGLE_FRAME = "single frame"
 _SWITCH_SEEN_WITHIN = 10  # views of the track after the id has moved
 
 
@@ -33,6 +33,8 @@ class FuserScores:
     """Scores over all views of known objects; AUROC of the entropy for telling unknown objects from known.
 
     Attributes:
+        changing, fixed: accuracy and NLL over views of objects whose class changes under one id, and of the
+            others; None where there are none of either.
         last_accuracy: share of tracks whose last shown class is right.
         auroc: None where the bag holds no unknown objects, or nothing else.
     """
@@ -44,6 +46,8 @@ class FuserScores:
     auroc: float | None
     last_accuracy: float
     views: int
+    changing: tuple[float, float] | None = None
+    fixed: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,15 @@ class ReplayScores:
     def of(self, fuser: str) -> FuserScores:
         return next(scores for scores in self.fusers if scores.fuser == fuser)
 
+    def remark(self, used: str) -> str:
+        """Where the fuser in use is not the best, in a sentence."""
+        parts = {"over all views": {each.fuser: (each.accuracy, each.nll) for each in self.fusers}}
+        changing = {each.fuser: each.changing for each in self.fusers if each.changing is not None}
+        fixed = {each.fuser: each.fixed for each in self.fusers if each.fixed is not None}
+        if changing and fixed:
+            parts |= {"where classes change": changing, "where they do not": fixed}
+        return where_not_best(parts, used)
+
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {
@@ -109,6 +122,7 @@ class _Column:
 
     def __init__(self) -> None:
         self.truth, self.rival, self.entropy = array("f"), array("f"), array("f")
+        self.labels = array("h")
         self.last: dict[str, bool] = {}
 
     def add(self, ids: Sequence[str], pmf: np.ndarray, labels: np.ndarray) -> None:
@@ -119,6 +133,7 @@ class _Column:
         others[np.arange(len(known)), labels[known]] = 0.0
         rival = others.max(axis=1, initial=0.0)
         self.truth.extend(own.tolist())
+        self.labels.extend(labels[known].tolist())
         self.rival.extend(rival.tolist())
         for row, right in zip(known.tolist(), own > rival, strict=True):
             self.last[ids[row]] = bool(right)
@@ -183,8 +198,11 @@ class ScoreSink:
         self._add(SINGLE_FRAME, fused, view_pmf(fused.frame)[fused.result.kept], labels)
         self._add(self.used, fused, fused.result.pmf, labels)
         self._watch(fused, labels[fused.result.kept])
+        joined = zip(fused.result.kept.tolist(), fused.result.members, strict=True)
+        members = {fused.frame.ids[row]: group for row, group in joined if group}
+        frame = replace(fused.frame, members={**fused.frame.members, **members})  # the same objects
         for name, stage in self._others.items():
-            for other in stage([fused.frame]):
+            for other in stage([frame]):
                 self._add(name, other, other.result.pmf, labels)
 
     def scores(self) -> ReplayScores:
@@ -195,6 +213,7 @@ class ScoreSink:
             if not len(pairs):
                 raise InputError(self.judge.why_nothing())
             label = np.zeros(len(pairs), int)
+            changes = np.isin(column.labels, self._changing)
             diagrams[name] = reliability(pairs, label)
             rows.append(
                 FuserScores(
@@ -205,6 +224,8 @@ class ScoreSink:
                     auroc=_auroc(np.asarray(column.entropy), outside),
                     last_accuracy=float(np.mean(list(column.last.values()))),
                     views=len(pairs),
+                    changing=_accuracy_and_nll(pairs[changes]),
+                    fixed=_accuracy_and_nll(pairs[~changes]),
                 )
             )
         return ReplayScores(tuple(rows), self._warning_scores(outside), diagrams)
@@ -254,6 +275,11 @@ class ScoreSink:
                 count[name] += 1
                 count[f"{name}_seen"] += any(moved < flag <= moved + _SWITCH_SEEN_WITHIN for flag in flags)
         return WarningScores(**count, ood_auroc=_auroc(np.asarray(self._ood), outside))
+
+
+def _accuracy_and_nll(pairs: np.ndarray) -> tuple[float, float] | None:
+    label = np.zeros(len(pairs), int)
+    return (accuracy(pairs, label), nll(pairs, label)) if len(pairs) else None
 
 
 def _auroc(score: np.ndarray, outside: np.ndarray) -> float | None:

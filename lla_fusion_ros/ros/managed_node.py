@@ -168,6 +168,10 @@ class ManagedNode(LifecycleNode):
             return bundle
         parts = f"{bundle.networks} networks, {bundle.classes} classes, sha256 {bundle.hash[:12]}"
         self.get_logger().info(f"model {bundle.source}: {parts}")
+        for sentence in bundle.older:
+            self.get_logger().info(
+                f"model {bundle.source}, older than this package, was not fitted to {sentence}"
+            )
         return bundle
 
     def listen(

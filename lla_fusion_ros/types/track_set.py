@@ -75,6 +75,7 @@ class CropSet:
         box_side: of the box in image pixels, [crops]
         border: pixels of surroundings kept on each side, so that `degrade` can move the crop over the real
             image; 0 once the crops are final.
+        margin: by which boxes were grown, share of their side.
     """
 
     images: np.ndarray
@@ -84,6 +85,7 @@ class CropSet:
     label: np.ndarray
     box_side: np.ndarray
     border: int = 0
+    margin: float = 0.0
 
     def __len__(self) -> int:
         return len(self.images)
@@ -103,4 +105,5 @@ class CropSet:
             self.label[rows],
             self.box_side[rows],
             self.border,
+            self.margin,
         )

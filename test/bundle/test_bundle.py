@@ -17,6 +17,7 @@ from lla_fusion_ros.bundle import container as container_module
 from lla_fusion_ros.bundle import load_bundle, make_bundle, save_bundle
 from lla_fusion_ros.bundle.bundle import network_tensors
 from lla_fusion_ros.bundle.meta import meta_from_dict
+from lla_fusion_ros.cli.info import bundle_lines
 from lla_fusion_ros.networks import Normalisation
 from lla_fusion_ros.types.errors import BundleError
 from support.tiny_bundle import tiny_bundle
@@ -46,6 +47,17 @@ def test_a_round_trip_is_bit_exact(bundle, tmp_path):
     again = tmp_path / "b.safetensors"
     save_bundle(loaded, again)
     assert again.read_bytes() == path.read_bytes()
+
+
+def test_a_file_that_knows_nothing_of_sizes_runs_and_says_so():
+    older = tiny_bundle(default_fuser="evidence_pool")
+    assert older.older == ()  # nothing was fitted at all
+    older = replace(older, meta=replace(older.meta, fusers={"evidence_pool": {"alpha": 1.0}}))
+    assert older.fuser().value["size"] == 2.0
+    assert older.older == ("how much the size of a box counts: by its side to the power of 2",)
+    assert any(older.older[0] in line for line in bundle_lines(older, 0))
+    fitted = replace(older, meta=replace(older.meta, fusers={"evidence_pool": {"alpha": 1.0, "size": 1.5}}))
+    assert fitted.older == ()
 
 
 def test_a_loaded_bundle_computes_the_same(bundle, tmp_path):

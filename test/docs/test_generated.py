@@ -56,3 +56,23 @@ def test_commands_in_records_name_no_folder_of_a_machine(monkeypatch):
     typed = "lla-fusion evaluate models/gtsrb.safetensors --root /home/me/GTSRB --json /tmp/x.json --draws 10"
     assert plain_command(typed) == "lla-fusion evaluate models/gtsrb.safetensors --root data/GTSRB --draws 10"
     assert plain_command("python /home/me/tools/measure.py x") == "python tools/measure.py x"
+
+
+def test_a_record_of_whole_drives_becomes_its_tables(tmp_path):
+    (tmp_path / "results").mkdir()
+    page = tmp_path / "results.md"
+    page.write_text(
+        "<!-- generated: drives global -->\n<!-- end -->\n<!-- generated: drive-facts -->\n<!-- end -->\n"
+    )
+    new = tmp_path / "drives.json"
+    record = json.loads((REPOSITORY / "docs" / "results" / "drives.json").read_text(encoding="utf-8"))
+    record["command"] += " --json /tmp/drives.json"
+    default = next(row for row in record["rules"] if row["way"] == "global" and row["default"])
+    default["accuracy"], default["sure_wrong"] = 0.123456789, {"stale": 2, "far": 0, "join": 1}
+    new.write_text(json.dumps(record))
+    assert make_results("--docs", tmp_path, "--add", new).returncode == 0
+    kept = json.loads((tmp_path / "results" / "drives.json").read_text(encoding="utf-8"))
+    assert "--json" not in kept["command"] and 0.12346 in [row["accuracy"] for row in kept["rules"]]
+    told = page.read_text(encoding="utf-8")
+    assert f"| **`{default['rule']}`** | .1235 / " in told and "| 3 (2 stale, 1 join) |" in told
+    assert "is right more often" in told and "| ordinary, < 14 px |" in told

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lla_fusion_ros.fusion import fusers, make_fuser
-from lla_fusion_ros.fusion.along import flat_views, pmf_along
+from lla_fusion_ros.fusion.along import flat_views, pmf_along, views_of
 from lla_fusion_ros.fusion.safety import least_lapse, opposed_views, safety_of
 from lla_fusion_ros.types.pmf import entropy, softmax
 from lla_fusion_ros.types.track_views import TrackViews
@@ -19,6 +21,10 @@ from support.tracks_with_bad_frames import tracks_with_bad_frames
 POSTERIOR = make_posterior()
 VALUES = {"alpha": 0.8, "temperature": 0.5, "view_temperature": 1.3, "gamma": 0.9, "rarity": 0.4}
 SURE = 12.0  # logits of a sure view
+
+
+def of_size(view: Views, side: float) -> Views:
+    return replace(view, size=np.full(len(view), side))
 
 
 def fused(fuser, views) -> np.ndarray:
@@ -36,12 +42,15 @@ def sure_view(posterior, label: int, seed: int) -> Views:
 
 
 def test_it_is_its_formula_written_out_the_slow_way() -> None:
-    views = [make_views(POSTERIOR, 1, seed, scale=1.5) for seed in range(4)]
+    sides = np.array([9.0, 20.0, np.nan, 400.0])
+    near = (np.array([9.0, 20.0, 20.0, 200.0]) / 20) ** 1.5
+    views = [of_size(make_views(POSTERIOR, 1, seed, scale=1.5), side) for seed, side in enumerate(sides)]
     logits = np.concatenate([view.logits for view in views])
     features = np.concatenate([view.features for view in views])
     inverse = np.linalg.inv(POSTERIOR.factors @ POSTERIOR.factors.swapaxes(-1, -2)).mean(axis=1)  # [c, D, D]
     pmf = softmax(logits / 1.3 + 0.4 * POSTERIOR.rarity).mean(axis=1)
-    weight = np.exp(-0.9 * entropy(pmf))
+    alone = np.exp(-0.9 * entropy(pmf))
+    weight = near * alone
 
     def variance(phi):
         return np.einsum("...cd,cde,...ce->...", phi, inverse, phi)
@@ -50,14 +59,14 @@ def test_it_is_its_formula_written_out_the_slow_way() -> None:
     count = np.clip((weight @ variance(features)) / weight.sum() / variance(mean), 1, 4)
     pool = np.log(weight @ pmf / weight.sum()) * count**0.8 / 0.5
     tail = softmax(np.maximum(0.3 * (pool - pool.max()), -np.log(3)))
-    even = weight[:, None] ** 0.25 * pmf
+    even = (near * alone**0.25)[:, None] * pmf
     supporters = even.sum(axis=0) ** 2 / (even**2).sum(axis=0)
     second = even.sum(axis=0) / even.sum() * (1 - 0.999 / supporters)
     q = 0.8 * softmax(pool) + 0.2 * softmax(np.log(second) * count**0.8 / 0.5)
     expected = (1 - 2 * 0.01) * q + 2 * 0.01 * tail
-    fuser = make_fuser("evidence_pool", POSTERIOR, {**VALUES, "doubt": 0.01, "spread": 0.3})
+    fuser = make_fuser("evidence_pool", POSTERIOR, {**VALUES, "doubt": 0.01, "spread": 0.3, "size": 1.5})
     np.testing.assert_allclose(fused(fuser, views), expected, rtol=1e-8)
-    assert 1.2 < count < 4
+    assert 1.02 < count < 4
 
 
 def test_the_variance_it_compares_views_by_is_the_mean_laplace_variance() -> None:
@@ -107,6 +116,42 @@ def test_contradicting_sure_views_stay_open_until_one_side_outweighs_the_other()
         assert pmf[0] == pytest.approx(pmf[2], abs=1e-6) and pmf[0] > 0.4
     more = fused(fuser, [one, *(sure_view(POSTERIOR, 2, seed) for seed in range(3, 9))])
     assert more.argmax() == 2 and more[2] > 0.9
+
+
+@pytest.mark.parametrize("name", ["evidence_pool", "pool"])
+def test_a_near_view_outweighs_many_far_ones_and_sizes_alike_change_nothing(name) -> None:
+    fuser = make_fuser(name, POSTERIOR, {"size": 2.0})
+    far = [sure_view(POSTERIOR, 0, seed) for seed in range(6)]
+    near = sure_view(POSTERIOR, 2, 9)
+    assert fused(fuser, [*far, near]).argmax() == 0
+    assert fused(fuser, [*(of_size(view, 9.0) for view in far), of_size(near, 36.0)]).argmax() == 2
+    alike = [of_size(view, 50.0) for view in [*far, near]]
+    np.testing.assert_allclose(fused(fuser, alike), fused(fuser, [*far, near]), rtol=1e-9)
+
+
+def test_contradictions_are_judged_as_if_seen_from_equally_near() -> None:
+    posterior = make_posterior(2)
+    logits, features, steps, label = tracks_with_bad_frames(posterior, seed=3)
+    tracks = TrackViews.of_one_camera(2.5 * logits, features, steps, label)
+    sides = np.random.default_rng(0).uniform(8, 80, logits.shape[:2])
+    fuser = make_fuser("evidence_pool", posterior)
+    found = [
+        safety_of(fuser, some, views_of(posterior, some)) for some in (tracks, replace(tracks, size=sides))
+    ]
+    assert found[0].contradiction_high == found[1].contradiction_high
+    assert found[0].odd_high == found[1].odd_high
+
+
+def test_the_temperature_by_quality_is_fitted_where_it_is_asked_for() -> None:
+    posterior = make_posterior(2)
+    logits, features, steps, label = tracks_with_bad_frames(posterior, steps=3, seed=3)
+    tracks = TrackViews.of_one_camera(logits, features, steps, label)
+    plain, by_quality = (fusers()["evidence_pool"].fit(posterior, tracks, way) for way in (False, True))
+    assert not np.any(plain["theta"]) and plain["by_quality"] == 0
+    assert np.any(by_quality["theta"]) and by_quality["by_quality"] == 1
+    assert plain["rarity"] == by_quality["rarity"] == 0
+    assert plain["size"] == make_fuser("evidence_pool", posterior).value["size"]  # nothing tells of sizes
+    assert fusers()["evidence_pool"].fit(posterior, tracks) == plain
 
 
 def test_one_odd_frame_never_makes_its_class_sure_until_a_second_one_confirms_it() -> None:

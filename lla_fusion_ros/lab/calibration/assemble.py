@@ -41,7 +41,17 @@ from lla_fusion_ros.lab.calibration.workload import (
     Workload,
     workload,
 )
-from lla_fusion_ros.lab.datasets import REGIMES, CropSet, Splits, TrackSet, border_of, cut, degrade
+from lla_fusion_ros.lab.datasets import (
+    APPROACH,
+    FITTED_REGIMES,
+    REGIMES,
+    CropSet,
+    Splits,
+    TrackSet,
+    border_of,
+    cut,
+    degrade,
+)
 from lla_fusion_ros.lab.datasets.background import background_tracks
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.posterior.tune import Tuning, tune
@@ -119,21 +129,21 @@ def calibrated_bundle(
     expected = calibration_work(splits, len(trained.networks), options).stages
     counted = _Counted(TEMPERATURES, expected, stage)
     views = apart([_views(counted(part.networks), part.unseen, trained, options) for part in parts])
-    temperatures = fit_temperatures(joined(views))
+    temperatures = fit_temperatures(scored(joined(views)))
     for networks in dict.fromkeys((trained.networks, *(part.networks for part in parts))):
         networks.scale(temperatures)
     views = [scaled(each, temperatures) for each in views]
     stage(POSTERIOR, 0, 0)
     posteriors = [_posterior(trained, part.networks, part.train, options) for part in parts]
     posterior, seen = side_by_side(posteriors, views)
-    posterior, tuning = _tuned(posterior, seen, options.seed)
+    posterior, tuning = _tuned(posterior, scored(seen), options.seed)
     values, weight_prior = _fuser_values(posterior, seen, stage)
     chosen = choose_safely(posterior, seen, weight_prior, values, options, stage)
     fuser = make_fuser(chosen.name, posterior, values[chosen.name])
     scores: dict[str, Any] = {
         "laplace": {"summary": tuning.sentence(), "nll": tuning.nll, "nll_without": tuning.nll_plain},
         "default_fuser": chosen.record,
-        "validation": score_tracks(fuser, seen),
+        "validation": score_tracks(fuser, scored(seen)),
     }
     counted = _Counted(WARNINGS, expected, stage)
     met = [
@@ -142,7 +152,7 @@ def calibrated_bundle(
             own,
             part.train,
             part.unseen,
-            each,
+            scored(each),
             trained.size,
             trained.margin,
             options.outliers // len(parts),
@@ -222,7 +232,12 @@ def _views(classify: Classify, tracks: TrackSet, trained: Trained, options: Cali
     """Every draw of the degradations of the tracks."""
     crops = cut(tracks, trained.size, trained.margin, border_of(trained.size))
     seeds = [options.seed + 1000 * draw for draw in range(options.draws)]
-    return joined([views_of_crops(classify, crops, seed=seed) for seed in seeds])
+    return joined([views_of_crops(classify, crops, FITTED_REGIMES, seed) for seed in seeds])
+
+
+def scored(tracks: TrackViews) -> TrackViews:
+    """Those that results are stated of: all but approaches, which only fusers are fitted on."""
+    return tracks.take(tracks.regime != APPROACH)
 
 
 def _posterior(
@@ -291,6 +306,7 @@ def choose_safely(
         candidates,
         seed=options.seed,
         progress=lambda name: stage(CHOICE, candidates.index(name), len(candidates)),
+        by_quality=bool(values.get("evidence_pool", {}).get("by_quality", True)),
     )
     record = {
         "cross_validated_nll": choice.nll,
@@ -298,5 +314,7 @@ def choose_safely(
         "standard_error_of_difference": choice.standard_error,
         "safety": {name: found.as_dict() for name, found in safety.items()},
     }
-    reliance = calibrate(choice.pmf, views.real, views.label, views.regime, views.source)
+    rows = views.regime != APPROACH
+    kept = views.take(rows)
+    reliance = calibrate(choice.pmf[rows], kept.real, kept.label, kept.regime, kept.source)
     return Chosen(choice.name, record, reliance.as_dict())

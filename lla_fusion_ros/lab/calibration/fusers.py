@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import pmf_along, views_of
 from lla_fusion_ros.fusion.base import Fuser, Scalar, Values
+from lla_fusion_ros.fusion.evidence_pool import EvidencePool
 from lla_fusion_ros.fusion.hypotheses import published_along
 from lla_fusion_ros.fusion.learn import chance_of_an_error, smoothed_nll
 from lla_fusion_ros.fusion.measure import MeasuredViews
@@ -67,19 +68,39 @@ def fuser_loss(fuser: Fuser, tracks: TrackViews, views: MeasuredViews) -> float:
 
 
 def fit_fuser(
-    name: str, tracks: TrackViews, views: MeasuredViews, weight_prior: float | None = None
+    name: str,
+    tracks: TrackViews,
+    views: MeasuredViews,
+    weight_prior: float | None = None,
+    by_quality: bool | None = None,
 ) -> dict[str, float | list[float]]:
     """The values of a fuser that minimise the loss on `tracks`; its own `fit` where it has one.
 
     `views` are those of the tracks (`views_of`), `weight_prior` is the lambda_w of fusers that weigh by
-    variances.
+    variances, `by_quality` whether `evidence_pool` gets a temperature by quality: None where it helps.
     """
     kind = fusers()[name]
+    if issubclass(kind, EvidencePool):
+        helps = quality_helps(views.posterior, tracks) if by_quality is None else by_quality
+        return kind.fit(views.posterior, tracks, helps)
     fitted = kind.fit(views.posterior, tracks)
     if fitted is not None:
         return fitted
     fixed = {"prior": weight_prior} if weight_prior is not None and "prior" in kind.options else {}
     return dict(_search(kind, tracks, views, fixed) if kind.scalars else fixed)
+
+
+def quality_helps(posterior: EnsemblePosterior, tracks: TrackViews, seed: int = 0) -> bool:
+    """Whether `evidence_pool` gains more than a standard error by a temperature by quality.
+
+    Each half of the objects is scored by a fit on the other, over all LENGTHS.
+    """
+    if tracks.objects < 2:
+        return False
+    halves = _folds(posterior, tracks, folds_by_object(tracks, 2, seed))
+    loss = {helped: _held_out("evidence_pool", halves, None, LENGTHS, helped)[0] for helped in (False, True)}
+    gain = loss[False] - loss[True]
+    return bool(gain.mean() > _standard_error(gain))
 
 
 def fit_weight_prior(tracks: TrackViews, views: MeasuredViews) -> float:
@@ -181,22 +202,16 @@ def choose_default(
     seed: int = 0,
     tolerance: float = TOLERANCE,
     progress: Callable[[str], None] | None = None,
+    by_quality: bool | None = None,
 ) -> Choice:
     """The candidate with the lowest NLL over all regimes and `lengths`, on objects it was not fitted on.
 
     Where hardly any track is so long, they are scored at the longest of LENGTHS that enough of them reach.
     Candidates whose accuracy is more than `tolerance`, and more than a standard error of the difference,
     below the best are out: no calibration at the price of wrong classes. `standard_error` of the result tells
-    how sure the choice is.
+    how sure the choice is. `by_quality` as of `fit_fuser`; None: decided in every fold.
     """
-    fold = folds_by_object(tracks, folds, seed)
-
-    def part(rows: np.ndarray) -> Fold:
-        chosen = tracks.take(rows)
-        return chosen, views_of(posterior, chosen)
-
-    rows = [np.flatnonzero(fold == left_out) for left_out in range(folds)]
-    parts = [(part(fold != left_out), part(fold == left_out)) for left_out in range(folds)]
+    parts = _folds(posterior, tracks, folds_by_object(tracks, folds, seed))
     chosen = decisive_lengths(tracks.steps, lengths)
     losses: dict[str, np.ndarray] = {}  # [objects]
     hits: dict[str, np.ndarray] = {}  # [objects]
@@ -204,8 +219,7 @@ def choose_default(
     for name in candidates:
         if progress is not None:
             progress(name)
-        pmfs[name] = np.empty((len(tracks), tracks.longest, tracks.classes), np.float32)
-        losses[name], hits[name] = _held_out(name, parts, weight_prior, chosen, pmfs[name], rows)
+        losses[name], hits[name], pmfs[name] = _held_out(name, parts, weight_prior, chosen, by_quality)
     mean_loss, mean_hits = (
         {name: float(values.mean()) for name, values in scored.items()} for scored in (losses, hits)
     )
@@ -233,23 +247,37 @@ def _standard_error(difference: np.ndarray) -> float:
     return float(difference.std() / np.sqrt(len(difference)))
 
 
+def _folds(
+    posterior: EnsemblePosterior, tracks: TrackViews, fold: np.ndarray
+) -> list[tuple[Fold, Fold, np.ndarray]]:
+    """Of each fold [tracks] what is outside it, what is in it, and the rows of that."""
+
+    def part(rows: np.ndarray) -> Fold:
+        chosen = tracks.take(rows)
+        return chosen, views_of(posterior, chosen)
+
+    return [
+        (part(fold != number), part(fold == number), np.flatnonzero(fold == number))
+        for number in np.unique(fold)
+    ]
+
+
 def _held_out(
     name: str,
-    folds: Sequence[tuple[Fold, Fold]],
+    folds: Sequence[tuple[Fold, Fold, np.ndarray]],
     weight_prior: float | None,
     lengths: Sequence[int],
-    pmfs: np.ndarray,
-    rows: Sequence[np.ndarray],
-) -> tuple[np.ndarray, np.ndarray]:
+    by_quality: bool | None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean loss of every object while its fold was left out, and how often it was right.  [objects] both
 
-    The pmfs themselves are written into `pmfs`, those of a fold into its `rows`.
+    Also the pmfs themselves, after every view of every track.  [tracks, steps, classes]
     """
     losses, hits, sources = [], [], []
-    for ((inside, inside_views), (outside, outside_views)), own in zip(folds, rows, strict=True):
-        if len(own) == 0:  # fewer objects than folds
-            continue
-        values = fit_fuser(name, inside, inside_views, weight_prior)
+    shape = sum(len(own) for _, _, own in folds), folds[0][1][0].longest, folds[0][1][0].classes
+    pmfs = np.empty(shape, np.float32)
+    for (inside, inside_views), (outside, outside_views), own in folds:
+        values = fit_fuser(name, inside, inside_views, weight_prior, by_quality)
         fuser = make_fuser(name, inside_views.posterior, values)
         along = published_along(fuser, outside_views, outside.longest)
         pmfs[own] = along
@@ -263,6 +291,7 @@ def _held_out(
     return (
         np.bincount(of_row, np.concatenate(losses)) / count,
         np.bincount(of_row, np.concatenate(hits)) / count,
+        pmfs,
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lla_fusion_ros.lab.calibration.collect import LONGEST
 from lla_fusion_ros.lab.calibration.warning_tracks import warning_crops
-from lla_fusion_ros.lab.datasets import REGIMES, Splits, TrackSet
+from lla_fusion_ros.lab.datasets import FITTED_REGIMES, REGIMES, Splits, TrackSet
 
 TEMPERATURES, POSTERIOR, FUSERS = "temperature scaling", "Laplace posterior", "fusers"
 CHOICE, WARNINGS, SCORES = "choosing the default fuser", "warning models", "scores"
@@ -49,11 +49,11 @@ class Workload:
 
 def workload(splits: Splits, networks: int, draws: int, outliers: int, test: bool, folds: float) -> Workload:
     """What `calibrated_bundle` will do with these splits; `folds` fits of every fuser choose the default."""
-    regimes = len(REGIMES)
+    regimes, fitted = len(REGIMES), len(FITTED_REGIMES)
     train, validation, scored = (_crops(part) for part in (splits.train, splits.validation, splits.test))
     return Workload(
         {
-            TEMPERATURES: StageWork(crops=regimes * draws * validation),
+            TEMPERATURES: StageWork(crops=fitted * draws * validation),
             POSTERIOR: StageWork(crops=train),
             FUSERS: StageWork(fits=1),
             CHOICE: StageWork(fits=folds),
@@ -61,7 +61,7 @@ def workload(splits: Splits, networks: int, draws: int, outliers: int, test: boo
             SCORES: StageWork(crops=regimes * scored if test else 0),
         },
         networks,
-        regimes * draws * validation * networks * len(splits.train.class_names),
+        fitted * draws * validation * networks * len(splits.train.class_names),
     )
 
 

@@ -10,10 +10,13 @@ import numpy as np
 from lla_fusion_ros.images.crops import Pixels, cut_crops
 from lla_fusion_ros.lab.datasets.plan import Plan, apply_plan
 from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.settings import LENGTHS
 from lla_fusion_ros.types.track_set import CropSet, Frame, TrackSet
 
-Regime = Literal["clean", "hard", "mixed"]
-REGIMES: tuple[Regime, ...] = get_args(Regime)
+Regime = Literal["clean", "hard", "mixed", "approach"]
+APPROACH: Regime = "approach"  # for what is fitted only; results are those of the others
+FITTED_REGIMES: tuple[Regime, ...] = get_args(Regime)
+REGIMES = FITTED_REGIMES[:-1]
 
 _PIXEL = 1 / 32  # lengths are stated in pixels at 32 px
 _BAD_SHARE = 0.4  # of the frames of a mixed track
@@ -22,6 +25,7 @@ _CAST = 0.15
 _FADE = (-0.3, 0.9)
 _GAMMA = 0.5  # logarithms
 _SURROUNDINGS = 1.2
+_FAR = 8.0  # pixels of a box where an approach begins
 _CODED_QUALITY, _CODED_PIXELS, _CODED_CAST, _TILT = (40, 95), (16, 56), 0.35, 0.25
 
 
@@ -62,6 +66,7 @@ def cut(trackset: TrackSet, size: int, margin: float, border: int = 0) -> CropSe
         label=np.array([trackset.tracks[index].label for index, _ in frames], np.int64),
         box_side=box_side,
         border=border,
+        margin=margin,
     )
 
 
@@ -73,9 +78,30 @@ def _centred(frame: Frame) -> np.ndarray:
 
 def degrade(crops: CropSet, regime: Regime, seed: int) -> CropSet:
     """The crops under a regime, at their final size; equal seeds give equal pixels."""
-    rng = np.random.default_rng([seed, REGIMES.index(regime) if regime in REGIMES else 0])
-    plan = regime_plan(regime, crops.track, rng)
-    return replace(crops, images=apply_plan(crops.images, crops.border, plan, rng), border=0)
+    rng = np.random.default_rng([seed, FITTED_REGIMES.index(regime) if regime in FITTED_REGIMES else 0])
+    plan, side = regime_plan(regime, crops.track, rng), crops.box_side
+    if regime == APPROACH:
+        side = approaching_sides(crops)
+        pixels = np.rint(side * (1 + 2 * crops.margin))
+        plan = replace(plan, pixels=np.where((side < crops.box_side) & (pixels < crops.size), pixels, 0))
+    images = apply_plan(crops.images, crops.border, plan, rng)
+    return replace(crops, images=images, border=0, box_side=side)
+
+
+def approaching_sides(crops: CropSet) -> np.ndarray:
+    """The side of each box, had its object come from where it is _FAR pixels large at an even speed.  [crops]
+
+    The distance shrinks evenly, so that 1/side does, down to that of the largest box of the track. No box is
+    larger than it is.
+    """
+    _, of_crop = np.unique(crops.track, return_inverse=True)
+    last, full = np.zeros(of_crop.max(initial=-1) + 1), np.zeros(of_crop.max(initial=-1) + 1)
+    np.maximum.at(last, of_crop, np.minimum(crops.frame, LENGTHS[-1] - 1))
+    np.maximum.at(full, of_crop, crops.box_side)
+    left = 1 - crops.frame.clip(max=last[of_crop]) / np.maximum(last[of_crop], 1)
+    left[last[of_crop] == 0] = 0.0  # a single image is a near one
+    distance = left / _FAR + (1 - left) / np.maximum(full[of_crop], _FAR)
+    return np.minimum(crops.box_side, 1 / distance).astype(np.float32)
 
 
 def regime_plan(regime: Regime, track: np.ndarray, rng: np.random.Generator) -> Plan:
@@ -91,12 +117,14 @@ def regime_plan(regime: Regime, track: np.ndarray, rng: np.random.Generator) -> 
             gain=rng.uniform(0.15, 0.5, len(tracks))[of_crop] * rng.uniform(0.8, 1.2, count),
             noise=rng.uniform(0.015, 0.05, count),
         )
+    if regime == APPROACH:
+        return _plan(count, rng, shift=1.0 * _PIXEL, scale=0.05)
     if regime == "mixed":
         mild = replace(
             _plan(count, rng, shift=1.0 * _PIXEL, scale=0.05, degrees=3.0), gain=rng.uniform(0.8, 1.2, count)
         )
         return _spoil(mild, rng)
-    raise InputError(f"regime '{regime}' is unknown, expected one of {', '.join(REGIMES)}")
+    raise InputError(f"regime '{regime}' is unknown, expected one of {', '.join(FITTED_REGIMES)}")
 
 
 def augmentation_plan(
@@ -148,7 +176,7 @@ def augmentation_plan(
                 chosen[:, None], np.exp(rng.uniform(-_CODED_CAST, _CODED_CAST, (count, 3))), plan.cast
             ),
             jpeg=np.where(chosen, rng.integers(*_CODED_QUALITY, count), 0),
-            pixels=np.rint(np.geomspace(*_CODED_PIXELS, 32))[rng.integers(0, 32, count)],
+            pixels=np.where(chosen, np.rint(np.geomspace(*_CODED_PIXELS, 32))[rng.integers(0, 32, count)], 0),
         )
     return plan
 

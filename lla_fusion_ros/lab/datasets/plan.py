@@ -21,7 +21,9 @@ _GRAIN_POOL = 1 << 20  # normal numbers the crops share: fresh ones would take m
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What happens to each crop, in this order: surroundings, move, cover, blur, fade, gamma, gain, code.
+    """What happens to each crop, in this order.
+
+    Surroundings, move, cover, blur, fade, gamma, gain, noise, pixels, code.
 
     Attributes:
         surroundings: brightness factor of what is around the object, 1 is unchanged. [crops]
@@ -41,7 +43,7 @@ class Plan:
         cast: brightness factor of each colour.                     [crops, 3]
         noise: sigma, 1 is full scale.                              [crops]
         jpeg: quality of the code, 0: none.                         [crops]
-        pixels: side that a camera saw the crop with when it coded it. [crops]
+        pixels: side that a camera saw the crop with, 0: as it is.  [crops]
     """
 
     surroundings: np.ndarray
@@ -94,8 +96,8 @@ def apply_plan(images: np.ndarray, border: int, plan: Plan, rng: np.random.Gener
         if (gain != 1).any() or noise > 0:
             start = offsets[row]
             crop = _sensor(crop, gain, noise, grain[start : start + crop.size].reshape(crop.shape))
-        if plan.jpeg[row] > 0:
-            crop = _coded(crop, int(plan.pixels[row]), int(plan.jpeg[row]))
+        if plan.pixels[row] > 0:
+            crop = _seen(crop, int(plan.pixels[row]), int(plan.jpeg[row]))
         result[row] = crop
     return result
 
@@ -178,12 +180,13 @@ def _streak(length: float, heading: float) -> np.ndarray:
     return kernel / kernel.sum()
 
 
-def _coded(crop: np.ndarray, pixels: int, quality: int) -> np.ndarray:
-    """As a camera sends it that saw `pixels` across: JPEG with half the colour resolution."""
+def _seen(crop: np.ndarray, pixels: int, quality: int) -> np.ndarray:
+    """As a camera sends it that saw `pixels` across: JPEG with half the colour resolution, if any."""
     small = cv2.resize(crop, (pixels, pixels), interpolation=cv2.INTER_AREA)
-    coded = cv2.imencode(".jpg", small[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality])[1]
-    seen = np.asarray(cv2.imdecode(coded, cv2.IMREAD_COLOR))
-    return cv2.resize(seen[..., ::-1], crop.shape[1::-1], interpolation=cv2.INTER_LINEAR)
+    if quality > 0:
+        coded = cv2.imencode(".jpg", small[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality])[1]
+        small = np.asarray(cv2.imdecode(coded, cv2.IMREAD_COLOR))[..., ::-1]
+    return cv2.resize(small, crop.shape[1::-1], interpolation=cv2.INTER_LINEAR)
 
 
 def _sensor(crop: np.ndarray, gain: np.ndarray, noise: float, grain: np.ndarray) -> np.ndarray:

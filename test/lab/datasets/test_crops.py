@@ -7,7 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lla_fusion_ros.lab.datasets import REGIMES, apply_plan, augmentation_plan, cut, degrade
+from lla_fusion_ros.lab.datasets import (
+    APPROACH,
+    FITTED_REGIMES,
+    REGIMES,
+    apply_plan,
+    augmentation_plan,
+    cut,
+    degrade,
+)
 from lla_fusion_ros.lab.datasets.crops import regime_plan
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_set import Frame, Track, TrackSet
@@ -156,7 +164,21 @@ def test_unknown_regimes_and_wrong_shares_are_refused(crops):
         apply_plan(crops.images, 40, plan_of("clean", 1, len(crops))[1], np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("regime", REGIMES)
+def test_an_approach_begins_far_away_and_ends_with_the_pixels_that_are_there(crops):
+    near = degrade(crops, APPROACH, 0)
+    sides = near.box_side.reshape(-1, 10)
+    np.testing.assert_allclose(sides[:, 0], 8.0)
+    np.testing.assert_allclose(np.diff(1 / sides, axis=1), (1 / 24 - 1 / 8) / 9, rtol=1e-5)  # an even speed
+    assert (near.size, near.border) == (32, 0)
+    detail = (
+        np.abs(np.diff(near.images.astype(int), 2, axis=2)).mean(axis=(1, 2, 3)).reshape(-1, 10).mean(axis=0)
+    )
+    assert detail[0] < 0.7 * detail[-1]
+    single = degrade(crops.take(crops.frame == 0), APPROACH, 0)
+    np.testing.assert_array_equal(single.box_side, crops.box_side[crops.frame == 0])
+
+
+@pytest.mark.parametrize("regime", FITTED_REGIMES)
 def test_equal_seeds_give_equal_pixels_and_others_do_not(crops, regime):
     first, again, other = (degrade(crops, regime, seed) for seed in (7, 7, 8))
     np.testing.assert_array_equal(first.images, again.images)

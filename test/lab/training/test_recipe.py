@@ -167,8 +167,22 @@ def test_networks_trained_on_all_tracks_are_calibrated_by_others_that_were_not(
     assert "epoch" not in capsys.readouterr().err
     assert load_bundle(again).meta.fusers == bundle.meta.fusers
 
+    fitted = tmp_path / "fitted.safetensors"  # or on what the networks before say, which had not seen them
+    refit = ["calibrate", str(out), *data, "--draws", "1", "--fusers", "pool,mean_pmf", "--warnings"]
+    assert main([*refit, "--stand-in", str(bundle_path), "--out", str(fitted)]) == 0
+    alone = tmp_path / "alone.safetensors"
+    assert main(["calibrate", str(bundle_path), *refit[2:], "--no-test", "--out", str(alone)]) == 0
+    fitted, alone = load_bundle(fitted), load_bundle(alone)
+    assert fitted.meta.fusers["pool"] == alone.meta.fusers["pool"] != bundle.meta.fusers["pool"]
+    assert fitted.meta.fusers["ella"] == bundle.meta.fusers["ella"]
+    assert fitted.meta.default_fuser in ("pool", "mean_pmf")
+    assert fitted.meta.reliance == alone.meta.reliance and "test" not in fitted.meta.scores
+    assert fitted.meta.warnings["unknown"]["alarm"] != bundle.meta.warnings["unknown"]["alarm"]
+    capsys.readouterr()
+
     there = str(tmp_path / "x.safetensors")
     for mistake, cause in (
+        (["calibrate", str(out), *data, "--stand-in", "signworld", "--out", there], "other data"),
         (["evaluate", str(out), *data], "without keeping test tracks aside"),
         (["calibrate", str(out), *data, "--out", there], "have seen all tracks"),
         (["train", *data, "--start", str(out), "--epochs", "1", "--out", there], "kept aside here"),
