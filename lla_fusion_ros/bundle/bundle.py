@@ -100,6 +100,8 @@ class Bundle:
             sentences.append(
                 f"how much the size of a box counts: by its side to the power of {used['size']:g}"
             )
+        if values and "alarm" not in self.meta.changes:
+            sentences.append("how often ordinary objects look changed: as often as is usual")
         return tuple(sentences)
 
     def graphs(self, precision: str) -> list[bytes]:

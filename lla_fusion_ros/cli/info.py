@@ -99,7 +99,7 @@ def _graph_lines(found: Any) -> list[str]:
 def bundle_lines(bundle: Bundle, size: int) -> list[str]:
     """A bundle as lines of text."""
     meta = bundle.meta
-    data, training = meta.dataset, meta.training
+    data, training, rates = meta.dataset, meta.training, bundle.change_rates()
     others = [name for name in meta.fusers if name != meta.default_fuser]
     lines = [
         f"bundle            {bundle.source}",
@@ -112,6 +112,8 @@ def bundle_lines(bundle: Bundle, size: int) -> list[str]:
         + ("" if meta.posterior_temperature else " (Laplace term inactive in the pmf)"),
         f"default fuser     {meta.default_fuser} {_values(meta.fusers.get(meta.default_fuser, {}))}",
         *(f"  not fitted      {sentence}; calibrate the bundle again" for sentence in bundle.older),
+        f"changes           {rates.identity:g} a second to another object, {rates.change:g} to another class "
+        f"of those that change; lapse {rates.lapse:g}",
         *_safety_lines(
             meta.scores.get("default_fuser", {}).get("safety", {}).get(meta.default_fuser),
             meta.fusers.get(meta.default_fuser, {}).get("doubt"),

@@ -12,6 +12,7 @@ from lla_fusion_ros import __version__
 from lla_fusion_ros.bundle import Bundle, BundleMeta, make_bundle
 from lla_fusion_ros.fusion import fusers, make_fuser
 from lla_fusion_ros.fusion.along import views_of
+from lla_fusion_ros.lab.calibration.changes import with_changes
 from lla_fusion_ros.lab.calibration.collect import views_of_crops
 from lla_fusion_ros.lab.calibration.cross_fit import Part, apart, side_by_side
 from lla_fusion_ros.lab.calibration.fusers import (
@@ -139,7 +140,7 @@ def calibrated_bundle(
     posterior, tuning = _tuned(posterior, scored(seen), options.seed)
     values, weight_prior = _fuser_values(posterior, seen, stage)
     chosen = choose_safely(posterior, seen, weight_prior, values, options, stage)
-    fuser = make_fuser(chosen.name, posterior, values[chosen.name])
+    fuser = make_fuser(chosen.name, posterior, values[chosen.name])  # of networks that have not seen them
     scores: dict[str, Any] = {
         "laplace": {"summary": tuning.sentence(), "nll": tuning.nll, "nll_without": tuning.nll_plain},
         "default_fuser": chosen.record,
@@ -191,12 +192,13 @@ def calibrated_bundle(
         package_version=__version__,
     )
     bundle = make_bundle(meta, trained.networks.tensors(), posterior, arrays)
+    bundle = with_changes(bundle, seen, fuser)
     if options.test and splits.test.tracks:
         classify = _Counted(SCORES, expected, stage)(trained.networks)
         crops = cut(splits.test, trained.size, trained.margin, border_of(trained.size))
         test = views_of_crops(classify, crops, seed=options.seed + 2)
         scores["test"] = score_tracks(bundle.fuser(), test)
-    return replace(bundle, meta=replace(meta, scores=scores))
+    return replace(bundle, meta=replace(bundle.meta, scores=scores))
 
 
 def least_validation_tracks(options: CalibrationOptions) -> int:

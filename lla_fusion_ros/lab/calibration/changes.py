@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.fusion import make_fuser
 from lla_fusion_ros.fusion.along import views_of
-from lla_fusion_ros.fusion.base import SumFuser
+from lla_fusion_ros.fusion.base import Fuser, SumFuser
 from lla_fusion_ros.fusion.hypotheses import ChangeRates, Shown, shown_along
 from lla_fusion_ros.fusion.learn import scored_pairs
 from lla_fusion_ros.types.track_views import TrackViews
@@ -23,14 +24,14 @@ FEWEST = 10  # tracks that thresholds are measured on
 STEPPED = ("logits", "features", "camera", "quality", "size")  # what a track has of each step
 
 
-def with_changes(bundle: Bundle, tracks: TrackViews, fuser: SumFuser | None = None) -> Bundle:
+def with_changes(bundle: Bundle, tracks: TrackViews, fuser: Fuser | None = None) -> Bundle:
     """The bundle with the lapse of least loss and the thresholds of a change, by validation tracks.
 
     fuser: of the networks that saw the tracks, where these are not the bundle's own
     """
     own = fuser or bundle.fuser()
     if not isinstance(own, SumFuser):
-        own = bundle.fuser("pool")
+        own = make_fuser("pool", own.posterior, bundle.meta.fusers.get("pool"))
     known, reserved = tracks.take(tracks.label >= 0), len(bundle.reserved)
     switched, label = switching(known)
     losses = {}

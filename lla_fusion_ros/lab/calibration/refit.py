@@ -10,6 +10,7 @@ from lla_fusion_ros.bundle import Bundle
 from lla_fusion_ros.fusion import make_fuser
 from lla_fusion_ros.fusion.along import views_of
 from lla_fusion_ros.lab.calibration.assemble import CalibrationOptions, Stage, choose_safely, scored
+from lla_fusion_ros.lab.calibration.changes import with_changes
 from lla_fusion_ros.lab.calibration.collect import views_of_crops
 from lla_fusion_ros.lab.calibration.fusers import fit_fuser, score_tracks
 from lla_fusion_ros.lab.calibration.warning_tracks import Classify, known_views, seen_by
@@ -136,9 +137,9 @@ def refitted(
         values[name] = fit_fuser(name, validation, views, prior)
     chosen = choose_safely(posterior, validation, prior, values, options, stage)
     meta = replace(bundle.meta, fusers=values, default_fuser=chosen.name, reliance=chosen.reliance)
-    fresh = replace(bundle, meta=meta)
-    kept = {key: value for key, value in bundle.meta.scores.items() if key != "test"}
     fuser = make_fuser(chosen.name, posterior, values[chosen.name])
+    fresh = with_changes(replace(bundle, meta=meta), validation, fuser)
+    kept = {key: value for key, value in bundle.meta.scores.items() if key != "test"}
     scores = {
         **kept,
         "default_fuser": chosen.record,
