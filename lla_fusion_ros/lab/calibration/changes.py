@@ -32,6 +32,7 @@ def with_changes(bundle: Bundle, tracks: TrackViews, fuser: Fuser | None = None)
     own = fuser or bundle.fuser()
     if not isinstance(own, SumFuser):
         own = make_fuser("pool", own.posterior, bundle.meta.fusers.get("pool"))
+    assert isinstance(own, SumFuser)
     known, reserved = tracks.take(tracks.label >= 0), len(bundle.reserved)
     switched, label = switching(known)
     losses = {}
