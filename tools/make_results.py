@@ -23,7 +23,15 @@ from result_tables import TABLES, Results
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MARK = re.compile(r"(<!-- generated: (?P<what>[^\n]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
-SAFETY_KEYS = ("contradiction_median", "contradiction_high", "odd_high", "nll_rise", "least_doubt")
+SAFETY_KEYS = (
+    "contradiction_median",
+    "contradiction_high",
+    "cameras_high",
+    "followed",
+    "odd_high",
+    "nll_rise",
+    "least_doubt",
+)
 SET_KEYS, BOUND_KEYS = ("held", "least", "mean_size"), ("error", "mean_bound", "brier", "worst_excess")
 Record = dict[str, Any]
 

@@ -191,11 +191,14 @@ def safety(results: Results, name: str) -> str:
     for fuser in dict.fromkeys(row["fuser"] for row in record["safety"]):
         own = [row for row in record["safety"] if row["fuser"] == fuser]
         worst = {key: max(row[key] for row in own) for key in own[0] if key not in ("fuser", "regime")}
+        followed = min(row.get("followed", 0.0) for row in own)
         least = min(row["least_doubt"] for row in own)
         rows.append(
             [
                 f"**`{fuser}`**" if fuser == record["default_fuser"] else f"`{fuser}`",
                 f"{short(worst['contradiction_median'], 2)} / {worst['contradiction_high']:.0%}",
+                f"{worst.get('cameras_high', 0.0):.0%}",
+                f"{followed:.0%}",
                 f"{worst['odd_high']:.0%}",
                 f"{worst['nll_rise']:+.2f}" if abs(worst["nll_rise"]) >= 0.005 else "0",
                 short(least, 4) if least else "< .0001",
@@ -203,6 +206,7 @@ def safety(results: Results, name: str) -> str:
         )
     rows.sort(key=lambda cells: not cells[0].startswith("**"))
     header = ["fuser", "sure opposite views: median p of the surer side / p > .9 of pairs"]
+    header += ["two cameras at one time: p > .9", "15 of one class, then 3 of another: it leads"]
     header += ["one odd frame: p > .9", "one frame 200 times: change of the NLL", "1 − p, at least"]
     return markdown(header, rows)
 

@@ -121,11 +121,27 @@ def _conditions(document: dict[str, Any]) -> Table:
 
 
 def _safety(document: dict[str, Any]) -> Table:
-    title = "sure opposite views: median p, p > .9; an odd frame: p > .9; one frame 200 times; least 1 - p"
-    columns = ("fuser", "regime", "median p", "p > .9", "odd > .9", "certainty", "NLL", "1 - p", "safe")
+    title = (
+        "sure opposite views: median p, p > .9, of two cameras p > .9, followed; an odd frame: p > .9; "
+        "one frame 200 times; least 1 - p"
+    )
+    columns = (
+        "fuser",
+        "regime",
+        "median p",
+        "p > .9",
+        "cameras > .9",
+        "followed",
+        "odd > .9",
+        "certainty",
+        "NLL",
+        "1 - p",
+        "safe",
+    )
     table = _table(title, columns, left=2)
     for r in document["safety"]:
-        sure = (f"{r['contradiction_median']:.3f}", f"{r['contradiction_high']:.1%}", f"{r['odd_high']:.1%}")
+        shares = (f"{r[name]:.1%}" for name in ("contradiction_high", "cameras_high", "followed", "odd_high"))
+        sure = (f"{r['contradiction_median']:.3f}", *shares)
         rise = (f"{r['certainty_rise']:+.3f}", f"{r['nll_rise']:+.3f}", f"{r['least_doubt']:.1e}")
         table.add_row(r["fuser"], r["regime"], *sure, *rise, "no" if r["faults"] else "yes")
     return table

@@ -1,4 +1,4 @@
-"""What a default fuser must not do, measured on views of known objects.
+"""What a default fuser must not do, measured on views of known objects and on what the engine shows of them.
 
 Be sure where sure views contradict each other; be sure of what a single odd frame shows; grow surer of one
 frame that comes again and again; be surer than the number of objects it was fitted on supports.
@@ -6,19 +6,22 @@ frame that comes again and again; be surer than the number of objects it was fit
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from lla_fusion_ros.fusion.along import pmf_along
-from lla_fusion_ros.fusion.base import Fuser
+from lla_fusion_ros.fusion.base import Fuser, SumFuser
+from lla_fusion_ros.fusion.hypotheses import LAB_STEP, ChangeRates, Hypotheses
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured
 from lla_fusion_ros.types.track_views import TrackViews
 
 SURE = 0.99  # of a single view, as the mean pmf of the networks has it
 PAIRS, REPEATED_VIEWS = 1000, 200  # so many are tried
 EACH, TIMES = 15, 200  # views of each side of a contradiction; how often a frame comes again
+FOLLOWED = 3  # views of another class after which it should lead
 BEFORE_ODD = 5  # views of an object before one of another object is seen
 
 MOST_MEDIAN = 0.7  # probability of either side of a contradiction, in half of the pairs
@@ -46,11 +49,15 @@ class Opposed:
 
 @dataclass(frozen=True, slots=True)
 class Safety:
-    """What was measured; of contradictions the worse of one view each and EACH views each.
+    """What was measured of what the engine shows; high shares are the worse of one view each and EACH each.
 
     Attributes:
         pairs: contradictions tried; 0 where the networks are never so sure.
-        contradiction_median, contradiction_high: largest probability, and the share of pairs above HIGH.
+        contradiction_median: largest probability after EACH views of both sides in turn; after one of each a
+            change may well be likelier than two misreadings.
+        contradiction_high: the share of pairs above HIGH.
+        cameras_high: share of pairs above HIGH where two cameras show them at one time.
+        followed: share of pairs in which, EACH views of one side first, the other leads after FOLLOWED.
         odd_high: share of tracks that show the class of a sure odd frame above HIGH, after BEFORE_ODD views.
         nll_rise, certainty_rise: from one frame to the same frame TIMES times, mean over views.
         least_doubt: the smallest 1 - p of any track or repeated frame.
@@ -60,6 +67,8 @@ class Safety:
     pairs: int
     contradiction_median: float
     contradiction_high: float
+    cameras_high: float
+    followed: float
     odd_high: float
     nll_rise: float
     certainty_rise: float
@@ -73,6 +82,10 @@ class Safety:
                 self.contradiction_median <= MOST_MEDIAN and self.contradiction_high <= MOST_HIGH,
                 f"sure views that contradict each other give p > {HIGH} in {self.contradiction_high:.0%} of "
                 f"pairs (median {self.contradiction_median:.2f})",
+            ),
+            (
+                self.cameras_high <= MOST_HIGH,
+                f"cameras that contradict each other give p > {HIGH} in {self.cameras_high:.0%} of pairs",
             ),
             (
                 self.odd_high <= MOST_HIGH,
@@ -131,11 +144,14 @@ def _sure_views(views: MeasuredViews, tracks: TrackViews, count: int, seed: int)
 def safety_of(fuser: Fuser, tracks: TrackViews, views: MeasuredViews, seed: int = 0) -> Safety:
     """Try the fuser on contradictions, repetitions and whole tracks; `views` are the tracks' own, flat."""
     opposed = opposed_views(views, tracks, seed=seed)
-    median = high = 0.0
+    median = high = cameras = 0.0
+    second_first = 1.0
     if opposed is not None:
         surest = contradicted(fuser, views, opposed).max(axis=-1)  # [2, pairs]
-        median = float(np.median(surest, axis=1).max())
+        median = float(np.median(surest[-1]))
         high = float((surest > HIGH).mean(axis=1).max())
+        cameras = float((disagreed(fuser, views, opposed).max(axis=-1) > HIGH).mean())
+        second_first = float(followed(fuser, views, opposed).mean())
     odd = odd_frame(fuser, tracks, views, seed)
     label = np.repeat(tracks.label, tracks.longest)
     known = np.flatnonzero(tracks.real.ravel() & (label >= 0))
@@ -149,6 +165,8 @@ def safety_of(fuser: Fuser, tracks: TrackViews, views: MeasuredViews, seed: int 
         pairs=0 if opposed is None else len(opposed.first),
         contradiction_median=median,
         contradiction_high=high,
+        cameras_high=cameras,
+        followed=second_first,
         odd_high=float((odd > HIGH).mean()) if len(odd) else 0.0,
         nll_rise=float(nll_again - nll_once),
         certainty_rise=float((again.max(axis=1) - once.max(axis=1)).mean()),
@@ -157,26 +175,45 @@ def safety_of(fuser: Fuser, tracks: TrackViews, views: MeasuredViews, seed: int 
     )
 
 
+def published(fuser: Fuser, frames: Sequence[MeasuredViews], cameras: int = 1) -> list[np.ndarray]:
+    """What is shown after each frame, ten moments a second; each of so many cameras has one in a moment."""
+    tracks, shown = len(frames[0]), []
+    if not isinstance(fuser, SumFuser):
+        state = fuser.initial(tracks)
+        for views in frames:
+            state = fuser.update(state, views)
+            shown.append(fuser.predict(state))
+        return shown
+    nothing_changes = np.zeros(fuser.posterior.classes, bool)
+    hypotheses = Hypotheses(fuser, ChangeRates(), nothing_changes, tracks)
+    for number, views in enumerate(frames):
+        stamp = (number // cameras + 1) * LAB_STEP
+        shown.append(hypotheses.update(np.arange(tracks), views, number % cameras, stamp).pmf)
+    return shown
+
+
 def contradicted(fuser: Fuser, views: MeasuredViews, opposed: Opposed) -> np.ndarray:
-    """The pmf after one view of each side, and after EACH views of each.  [2, pairs, classes]"""
-    sides = opposed.sides(views)
-    state, found = fuser.initial(len(opposed.first)), []
-    for number in range(1, EACH + 1):
-        for side in sides:
-            state = fuser.update(state, side)
-        if number in (1, EACH):
-            found.append(fuser.predict(state))
-    return np.stack(found)
+    """The pmf after one view of each side in turn, and after EACH views of each.  [2, pairs, classes]"""
+    shown = published(fuser, opposed.sides(views) * EACH)
+    return np.stack([shown[1], shown[-1]])
+
+
+def disagreed(fuser: Fuser, views: MeasuredViews, opposed: Opposed) -> np.ndarray:
+    """The same from two cameras that look at one time, after EACH views of each.  [pairs, classes]"""
+    return published(fuser, opposed.sides(views) * EACH, cameras=2)[-1]
+
+
+def followed(fuser: Fuser, views: MeasuredViews, opposed: Opposed) -> np.ndarray:
+    """Whether after EACH views of the first, then FOLLOWED of the second, the second leads.  [pairs] bool"""
+    first, second = opposed.sides(views)
+    pmf = published(fuser, [first] * EACH + [second] * FOLLOWED)[-1]
+    return pmf.argmax(axis=1) == opposed.classes[:, 1]
 
 
 def repeated(fuser: Fuser, views: MeasuredViews, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The pmf after some views alone, and after TIMES times the same.  2 x [rows, classes]"""
-    frame = measured(views.take(rows), views.posterior)
-    state = fuser.update(fuser.initial(len(rows)), frame)
-    once = fuser.predict(state)
-    for _ in range(TIMES - 1):
-        state = fuser.update(state, frame)
-    return once, fuser.predict(state)
+    shown = published(fuser, [measured(views.take(rows), views.posterior)] * TIMES)
+    return shown[0], shown[-1]
 
 
 def odd_frame(fuser: Fuser, tracks: TrackViews, views: MeasuredViews, seed: int = 0) -> np.ndarray:
@@ -192,10 +229,11 @@ def odd_frame(fuser: Fuser, tracks: TrackViews, views: MeasuredViews, seed: int 
     other = tracks.source[odd // tracks.longest] != tracks.source[shown]
     differ = other & (views.top[odd] != tracks.label[shown])
     odd, shown = odd[differ], shown[differ]
-    state = fuser.initial(len(odd))
-    for rows in (*(shown * tracks.longest + step for step in range(BEFORE_ODD)), odd):
-        state = fuser.update(state, _equally_near(views, rows))
-    return fuser.predict(state)[np.arange(len(odd)), views.top[odd]]
+    if len(odd) == 0:
+        return np.zeros(0)
+    seen = (*(shown * tracks.longest + step for step in range(BEFORE_ODD)), odd)
+    pmf = published(fuser, [_equally_near(views, rows) for rows in seen])[-1]
+    return pmf[np.arange(len(odd)), views.top[odd]]
 
 
 def _equally_near(views: MeasuredViews, rows: np.ndarray) -> MeasuredViews:

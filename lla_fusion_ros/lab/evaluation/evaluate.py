@@ -185,7 +185,7 @@ class _Run:
             self.report.stage(f"{regime}, {networks}, track {number * CHUNK + 1} of {len(tracks)}")
             right.append(right_frames(views.mean_pmf, chunk))
             for name, fuser in panel.fusers.items():
-                fused = fuse_tracks(fuser, chunk, views)
+                fused = fuse_tracks(fuser, chunk, views, panel.rates)
                 for length in self.options.lengths:
                     key = (name, regime, panel.count, length)
                     scores.setdefault(key, []).append(track_scores(fused, chunk.label, length))
@@ -225,7 +225,7 @@ class _Run:
         self.report.stage(f"{regime}, sets and bounds")
         fused, single = [], []
         for chunk, views in panel.chunks(tracks):
-            fused.append(fuse_tracks(panel.default_fuser, chunk, views).pmf.astype(np.float32))
+            fused.append(fuse_tracks(panel.default_fuser, chunk, views, panel.rates).pmf.astype(np.float32))
             single.append(views.mean_pmf.astype(np.float32).reshape(fused[-1].shape))
         pmf, alone = np.concatenate(fused), np.concatenate(single)
         sets = coverage_records(reliance, pmf, tracks)
@@ -294,6 +294,7 @@ class _Panel:
         self.complete = count == bundle.networks
         self.posterior = posterior if self.complete else posterior.select(range(count))
         self.default = bundle.meta.default_fuser
+        self.rates = bundle.change_rates()
         made = {
             name: make_fuser(name, self.posterior, fitted_values(bundle, name, count))
             for name in dict.fromkeys((*names, self.default))
@@ -320,7 +321,7 @@ def _entropies(panel: _Panel, tracks: TrackViews, lengths: Sequence[int]) -> dic
     """Of the default fuser's pmf after L frames.   L -> [tracks]"""
     found: dict[int, list[np.ndarray]] = {length: [] for length in lengths}
     for chunk, views in panel.chunks(tracks):
-        fused = fuse_tracks(panel.default_fuser, chunk, views)
+        fused = fuse_tracks(panel.default_fuser, chunk, views, panel.rates)
         for length in lengths:
             found[length].append(entropy(fused.after(length)))
     return {length: np.concatenate(parts) for length, parts in found.items()}

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from lla_fusion_ros.fusion.base import Fuser
-from lla_fusion_ros.fusion.hypotheses import published_along
+from lla_fusion_ros.fusion.hypotheses import ChangeRates, published_along
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.types.track_views import TrackViews
 
 # Tracks at a time. Of a view's numbers, fusers and warnings make dozens of arrays in double precision, and
 # `wls` holds a factor per class and network: some hundred megabytes for so many tracks.
-CHUNK = 200
+CHUNK = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,14 @@ class Fused:
         return [row[: min(length, count)] for row, count in zip(top, self.steps, strict=True)]
 
 
-def fuse_tracks(fuser: Fuser, tracks: TrackViews, views: MeasuredViews) -> Fused:
+def fuse_tracks(
+    fuser: Fuser, tracks: TrackViews, views: MeasuredViews, rates: ChangeRates | None = None
+) -> Fused:
     """`views` are those of `tracks`, flat and measured once for all fusers (fusion/along.py)."""
     steps = tracks.logits.shape[1]
-    rows = steps * CHUNK
+    size = steps * CHUNK
     parts = [
-        published_along(fuser, views.take(slice(start, start + rows)), steps)
-        for start in range(0, len(views), rows)
+        published_along(fuser, views.take(slice(start, start + size)), steps, rates)
+        for start in range(0, len(views), size)
     ]
     return Fused(np.concatenate(parts), tracks.steps)

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from lla_fusion_ros.engine.engine import FusionEngine, Observation
 from lla_fusion_ros.fusion.along import flat_views
 from lla_fusion_ros.lab.evaluation.fused import fuse_tracks
 from lla_fusion_ros.lab.evaluation.track_scores import track_scores
+from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.track_views import TrackViews
-from lla_fusion_ros.types.views import take_rows
 from support.tiny_bundle import tiny_bundle
 
 
@@ -34,12 +35,14 @@ def test_whole_tracks_give_what_the_nodes_would_give_frame_by_frame(name):
     bundle = tiny_bundle()
     tracks = random_tracks(bundle)
     fuser = bundle.fuser(name)
-    fused = fuse_tracks(fuser, tracks, flat_views(bundle.posterior(), tracks.logits, tracks.features))
+    views = flat_views(bundle.posterior(), tracks.logits, tracks.features)
+    fused = fuse_tracks(fuser, tracks, views, bundle.change_rates())
     for track, steps in enumerate(tracks.steps):
-        state = take_rows(fuser.initial(1), np.array([0]))
+        engine = FusionEngine(bundle, FusionSettings(fuser=name, warnings=False))
         for step in range(steps):
-            state = fuser.update(state, tracks.take(np.array([track])).views_at(step))
-            np.testing.assert_allclose(fused.pmf[track, step], fuser.predict(state)[0], atol=1e-9)
+            seen = tracks.take(np.array([track])).views_at(step)
+            result = engine.update(Observation("front", (step + 1) * 100_000_000, ["a"], seen))
+            np.testing.assert_allclose(fused.pmf[track, step], result.pmf[0], atol=1e-9)
 
 
 def test_a_short_track_counts_with_all_it_has_and_a_class_that_is_never_right_settles_past_the_end():
