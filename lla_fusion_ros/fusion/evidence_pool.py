@@ -190,11 +190,11 @@ class EvidencePool(QualityFuser):
             temperature, view_temperature, gamma = free["logarithms"].unbind()
             return {
                 **({"theta": free["theta"]} if by_quality else {}),
-                "alpha": free["alpha"].clip(0.0, 2.0),
+                "alpha": cls.within_bounds("alpha", free["alpha"]),
                 "temperature": cls.within_bounds("temperature", temperature),
                 "view_temperature": cls.within_bounds("view_temperature", view_temperature),
                 "gamma": cls.within_bounds("gamma", gamma),
-                "size": free["size"].clip(0.0, MOST_BY_SIZE),
+                "size": cls.within_bounds("size", free["size"]),
                 "doubt": least + (MOST_DOUBT - least) * doubt,
                 "spread": spread,
             }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lla_fusion_ros.fusion.base import Array, SumFuser, Value
+from lla_fusion_ros.fusion.base import Array, SumFuser, Value, exp
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import LENGTHS
 from lla_fusion_ros.types.track_views import TrackViews
@@ -24,6 +24,14 @@ Free = Mapping[str, "torch.Tensor"]  # what a fit moves, without bounds
 
 class LearnedFuser(SumFuser):
     """A sum fuser whose `sums` and `predict` are written so that tensors pass through them too."""
+
+    @classmethod
+    def within_bounds(cls, key: str, number: Array) -> Array:
+        """A free number within the bounds of that scalar; e to its power where the scale is logarithmic."""
+        scalar = cls.scalars[key]
+        if scalar.log:
+            return exp(number.clip(float(np.log(scalar.low)), float(np.log(scalar.high))))
+        return number.clip(scalar.low, scalar.high)
 
     def learn(
         self,
