@@ -19,7 +19,7 @@ from lla_fusion_ros.fusion.base import (
     log,
     softmax,
 )
-from lla_fusion_ros.fusion.learn import Free, LearnedFuser
+from lla_fusion_ros.fusion.learn import Free, LearnedFuser, held
 from lla_fusion_ros.fusion.measure import MeasuredViews
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.track_views import TrackViews
@@ -65,9 +65,9 @@ class Pool(LearnedFuser):
         fuser = cls(posterior)
 
         def values(free: Free) -> dict[str, Any]:
-            return {name: cls.within_bounds(name, number) for name, number in free.items()}
+            return {name: cls.bounded(name, number) for name, number in free.items()}
 
-        start = {name: float(np.log(s.start)) if s.log else s.start for name, s in cls.scalars.items()}
-        start["size"] = 1.0  # at its bound there would be no slope
+        usual = {name: scalar.start for name, scalar in cls.scalars.items()} | {"size": 1.0}  # 0 is a bound
+        start = {name: cls.freed(name, value) for name, value in usual.items()}
         inputs = fuser.inputs(views_of(posterior, tracks))
-        return fuser.learn(inputs, tracks, start, values, lambda free: 0.0, 60)
+        return fuser.learn(inputs, tracks, start, values, lambda free: held(free, start), 60)
