@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import cv2
 import numpy as np
 
+from lla_fusion_ros.lab.datasets.background import BACKGROUND_KINDS
 from lla_fusion_ros.types.track_set import Frame, Track, TrackSet
 
 Range = tuple[float, float]
@@ -30,8 +31,10 @@ class Condition:
         chroma: pixels that share a colour, along each side.
         jpeg: qualities.
         shift, scale: of the box in every frame, as shares of its side, up to these.
+        cover: share of the box behind something else, from one side.
     """
 
+    cover: Range = (0.0, 0.0)
     blur: Range = (0.0, 0.0)
     side: Range | None = None
     gain: Range = (1.0, 1.0)
@@ -99,6 +102,9 @@ def _track(track: Track, condition: Condition, seed: int, number: int) -> Track:
         "noise": rng.uniform(*condition.noise),
         "jpeg": int(rng.integers(condition.jpeg[0], condition.jpeg[1] + 1)) if condition.jpeg else None,
     }
+    if condition.cover[1] > 0:
+        kind = list(BACKGROUND_KINDS.values())[int(rng.integers(len(BACKGROUND_KINDS)))]
+        drawn["cover"] = kind(rng), rng.uniform(*condition.cover), rng.uniform(0, 2 * np.pi)
     return replace(track, frames=tuple(_frame(each, condition, drawn, rng) for each in track.frames))
 
 
@@ -106,6 +112,8 @@ def _frame(frame: Frame, condition: Condition, drawn: dict, rng: np.random.Gener
     frame = _window(frame)
     image, box = frame.image, np.array(frame.box)
     longer = max(box[2] - box[0], box[3] - box[1], 1.0)
+    if "cover" in drawn:
+        image = _covered(image, box, *drawn["cover"])
     if drawn["blur"] > 0:
         image = cv2.GaussianBlur(image, (0, 0), drawn["blur"] * longer, borderType=cv2.BORDER_REPLICATE)
     if drawn["side"] is not None and drawn["side"] < longer:
@@ -133,6 +141,20 @@ def _window(frame: Frame) -> Frame:
     if image.size == 0:  # a box beside its image
         return frame
     return replace(frame, image=image, box=(x0 - left, y0 - top, x1 - left, y1 - top))
+
+
+def _covered(
+    image: np.ndarray, box: np.ndarray, thing: np.ndarray, share: float, heading: float
+) -> np.ndarray:
+    """Something before a share of the box, from one side up to a straight edge; `thing` fills the image."""
+    height, width = image.shape[:2]
+    x0, y0, x1, y1 = box
+    across = np.cos(heading) * ((np.arange(width) + 0.5 - x0) / max(x1 - x0, 1.0) - 0.5)
+    down = np.sin(heading) * ((np.arange(height) + 0.5 - y0) / max(y1 - y0, 1.0) - 0.5)
+    extent = abs(np.cos(heading)) + abs(np.sin(heading))
+    behind = across[None, :] + down[:, None] > extent * (0.5 - share)
+    pasted = cv2.resize(thing, (width, height), interpolation=cv2.INTER_AREA)
+    return np.where(behind[..., None], pasted, image)
 
 
 def _light(image: np.ndarray, drawn: dict, rng: np.random.Generator) -> np.ndarray:
