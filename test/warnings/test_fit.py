@@ -159,7 +159,8 @@ def rows_along(objects: int, lengths: tuple[int, ...], level: float, seed: int) 
         values[:, SCORES.index(name)] = level + rng.normal(size=len(views)) / np.sqrt(views)
     values[:, SCORES.index("length")] = np.log(np.minimum(views, SETTLED))
     track, group = np.repeat(np.arange(objects), len(lengths)), np.full(len(views), "clean")
-    return ScoreRows(values, np.full((len(views), len(QUALITIES)), np.nan), track, views, group, track)
+    unknown = np.full((len(views), len(QUALITIES)), np.nan)
+    return ScoreRows(values, unknown, unknown[:, 0], track, views, group, track)
 
 
 def test_the_threshold_follows_known_tracks_as_they_settle() -> None:

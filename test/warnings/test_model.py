@@ -60,10 +60,11 @@ def test_scores_beyond_what_is_usual_in_such_pictures_are_alarming(model) -> Non
     told = replace(model, unknown=replace(model.unknown, alarm=table), usual=Usual(linear, -2.0, 3.0))
     quality = rng.normal(size=(300, len(QUALITIES)))
     quality = quality[np.argsort(told.usual(quality))]
-    found = np.stack([told.p_values(np.full(300, s), quality)[0] for s in np.linspace(-9, 8, 40)])
+    size = np.full(300, np.nan)
+    found = np.stack([told.p_values(np.full(300, s), quality, size)[0] for s in np.linspace(-9, 8, 40)])
     assert (np.diff(found, axis=0) <= 1e-12).all() and (np.diff(found, axis=1) >= -1e-12).all()
     assert (found[-1] < 0.01).any() and (found[-1] == 1.0).any() and (found[0] == 1.0).all()
-    unmeasured = told.p_values(np.zeros(1), np.full((1, len(QUALITIES)), np.nan))
+    unmeasured = told.p_values(np.zeros(1), np.full((1, len(QUALITIES)), np.nan), size[:1])
     assert unmeasured[0] == unmeasured[1] == table.p_value(np.zeros(1))
 
 
