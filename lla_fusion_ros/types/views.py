@@ -77,9 +77,8 @@ class Views:
         if self.quality is not None and not (
             self.quality.shape == (len(self), len(QUALITIES)) and not np.isinf(self.quality).any()
         ):
-            raise InputError(
-                f"views.quality has shape {self.quality.shape}, expected [tracks, {len(QUALITIES)}], none infinite"
-            )
+            expected = f"[tracks, {len(QUALITIES)}] without infinity"
+            raise InputError(f"views.quality has shape {self.quality.shape}, expected {expected}")
         if self.size is not None and self.size.shape != (len(self),):
             raise InputError(f"views.size has shape {self.size.shape}, expected [tracks]")
         if len(self.logits) != len(self.features):
