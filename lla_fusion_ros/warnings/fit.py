@@ -83,18 +83,12 @@ def fit_warnings_of(seen: Sequence[Seen], space: FeatureSpace, seed: int = 0) ->
     for each in seen:
         weak, own = weak_posterior(each.posterior), known_space(each.base)
         met = each.inside if each.conditions is None else joined([each.inside, each.conditions])
-        parts = [(own, np.arange(len(met)))]
-        if each.reference is None:
-            parts = _crossed(each.base, met, seed)
-        known.append(score_rows(parts, weak, met))
+        known.append(_known_rows(each, own, weak, met, seed))
         strange.append(score_rows([(own, np.arange(len(each.outside)))], weak, each.outside))
         if each.unreadable is not None:
             bad.append(score_rows([(own, np.arange(len(each.unreadable)))], weak, each.unreadable))
         if each.distant is not None:
-            apart = [(own, np.arange(len(each.distant)))]
-            if each.reference is None:
-                apart = _crossed(each.base, each.distant, seed)
-            far.append(score_rows(apart, weak, each.distant))
+            far.append(_known_rows(each, own, weak, each.distant, seed))
         said.append(_said(each.posterior, each.inside, inside.longest))
     unknown, usual, quality = fit_unknown(
         ScoreRows.joined(known),
@@ -110,6 +104,16 @@ def fit_warnings_of(seen: Sequence[Seen], space: FeatureSpace, seed: int = 0) ->
         camera=fit_camera(np.concatenate(said), inside, seed),
         quality=quality,
     )
+
+
+def _known_rows(
+    seen: Seen, own: FeatureSpace, weak: EnsemblePosterior, tracks: TrackViews, seed: int
+) -> ScoreRows:
+    """Scores of known objects, each by a space that it had no part in."""
+    parts = [(own, np.arange(len(tracks)))]
+    if seen.reference is None:
+        parts = _crossed(seen.base, tracks, seed)
+    return score_rows(parts, weak, tracks)
 
 
 def _crossed(base: TrackViews, tracks: TrackViews, seed: int) -> list[tuple[FeatureSpace, np.ndarray]]:

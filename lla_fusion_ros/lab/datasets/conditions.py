@@ -73,10 +73,10 @@ CONDITIONS: dict[str, Condition] = {
     "cast, noise, JPEG 80": Condition(cast=0.3, noise=(0.02, 0.05), jpeg=(80, 80)),
 }
 
-# Known objects so far away that some look odd for good: a third of them are hidden in part, as on any road.
+# Known objects so far away that some look odd for good: half of them are hidden in part.
 DISTANT: dict[str, Condition] = {
-    "far": Condition(side=(8, 12), covered=1 / 3),
-    "far, JPEG 90": Condition(side=(8, 12), covered=1 / 3, jpeg=(90, 90)),
+    "far": Condition(side=(8, 12), covered=0.5),
+    "far, JPEG 90": Condition(side=(8, 12), covered=0.5, jpeg=(90, 90)),
 }
 
 # Pictures that hold too little to recognise anything: the right answer is that nobody can tell.
