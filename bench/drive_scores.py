@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from bench.drive_runs import DriveViews, Told
+from bench.drive_runs import FAR, DriveViews, Told
 from lla_fusion_ros.types.metrics import LOWEST_PROBABILITY, accuracy, ece
 from lla_fusion_ros.warnings.result import REASONS
 
 SURE = 0.9
 CAUSES = ("stale", "mixed track", "join", "far", "other")
 PARTS = ("all", "lights", "signs")  # of known objects: all, those whose class changes, the others
-SIZES = (14.0, 20.0, 32.0)  # sides of boxes in pixels between which rates are told
+SIZES = (FAR, 20.0, 32.0)  # sides of boxes in pixels between which rates are told
+ANY = "any warning"
 NEVER = 10**6  # frames until a new state leads that never does
 MOMENT = 0.05  # seconds within which frames of several cameras are of one moment
 DRAWS = 2000  # of the bootstrap over objects
@@ -167,26 +168,31 @@ def difference(rows: Rows, other: Rows, part: str) -> dict[str, Any]:
 def warned(rows: Rows) -> list[dict[str, Any]]:
     """By kind of object and size of the box: of each reason that was given, the shares of objects that ever
     had it, and of views."""
-    sizes = [("any", 0.0, np.inf)]
     edges = (0.0, *SIZES, np.inf)
-    for low, high in zip(edges, edges[1:], strict=False):
-        name = f"< {high:g}" if not low else f">= {low:g}" if high == np.inf else f"{low:g}-{high:g}"
-        sizes.append((name, low, high))
+    sizes = [(0.0, np.inf), (FAR, np.inf), *zip(edges, edges[1:], strict=False)]
     records = []
     for kind, of_kind in (("ordinary", rows.label >= 0), ("unknown", rows.label < 0)):
-        for name, low, high in sizes:
+        for low, high in sizes:
             own = of_kind & (rows.size >= low) & (rows.size < high)
             things = rows.object[own]
             objects, views = len(np.unique(things)), int(own.sum())
+            told = rows.told.raised[own]
+            by_reason = {ANY: told.any(axis=1), **dict(zip(REASONS, told.T, strict=True))}
             reasons = {
                 reason: [len(np.unique(things[raised])) / objects, int(raised.sum()) / views]
-                for reason, raised in zip(REASONS, rows.told.raised[own].T, strict=True)
+                for reason, raised in by_reason.items()
                 if raised.any()
             }
-            records.append(
-                {"kind": kind, "size": name, "objects": objects, "views": views, "reasons": reasons}
-            )
+            about = {"kind": kind, "size": _named(low, high), "objects": objects, "views": views}
+            records.append({**about, "reasons": reasons})
     return records
+
+
+def _named(low: float, high: float) -> str:
+    """Sides from one to the other."""
+    if high < np.inf:
+        return f"{low:g}-{high:g}" if low else f"< {high:g}"
+    return f">= {low:g}" if low else "any"
 
 
 def all_scores(

@@ -480,7 +480,7 @@ def drive_facts(results: Results) -> str:
                 f"- `{record['defaults'][row['way']]}`, {WAYS[row['way']]}: NLL {row['ratio']:.2f} × single "
                 f"frames', difference {row['nll_difference']:+.4f} [{low:+.4f}, {high:+.4f}]."
             )
-    told = ("out_of_distribution", "cannot_tell")
+    told = ("any warning", "out_of_distribution", "cannot_tell")
     rows = []
     for row in record["warned"]:
         if row["way"] == way:

@@ -146,6 +146,7 @@ def test_warnings_are_shares_of_objects_and_of_views_in_boxes_of_a_size():
     assert unknown["ordinary", "< 14"] == [1.0, 1.0]
     assert unknown["ordinary", "14-20"] == [0.5, 0.5]
     assert unknown["unknown", ">= 32"] == [1.0, 1.0]
+    assert unknown["ordinary", ">= 14"] == found["ordinary", ">= 14"]["reasons"]["any warning"] == [0.5, 0.5]
     assert unknown["ordinary", ">= 32"] is None
 
 
