@@ -125,21 +125,21 @@ def _causes(rows: Rows) -> np.ndarray:
 def lags(rows: Rows) -> dict[str, Any]:
     """How many moments of an object after its change the new state leads.
 
-    Attributes of the record: `first`, `second`: share of changes in which it does at the first moment, and by
-    the second; `stale`: moments a change at which the old state stands at SURE or more.
+    A moment at which one camera sees it before the change and the next one after it counts as before.
+    Attributes of the record: `first`, `second`: share of changes in which it leads at the first moment, and
+    by the second; `stale`: moments a change at which an old state stands at SURE or more.
     """
     found, stale = [], 0
     for thing in np.unique(rows.object[rows.changing]):
         own = np.flatnonzero(rows.object == thing)
         first = np.concatenate([[True], np.diff(rows.stamp[own]) > MOMENT * 1e9])
         moments = np.split(own, np.flatnonzero(first)[1:])
-        states = [int(rows.label[moment[-1]]) for moment in moments]
+        states = [int(rows.label[moment[0]]) for moment in moments]
+        stale += sum(bool((rows.stale & (rows.told.p >= SURE))[moment].any()) for moment in moments)
         begins = [at for at in range(1, len(states)) if states[at] != states[at - 1]]
         for begin, end in zip(begins, [*begins[1:], len(states)], strict=False):
-            after = moments[begin:end]
-            leads = [bool(rows.right[moment[-1]]) for moment in after]
+            leads = [bool(rows.right[moment[-1]]) for moment in moments[begin:end]]
             found.append(leads.index(True) if True in leads else NEVER)
-            stale += sum(bool((rows.stale & (rows.told.p >= SURE))[moment].any()) for moment in after)
     lag = np.array(found)
     return {
         "changes": len(lag),

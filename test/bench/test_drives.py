@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -121,6 +122,14 @@ def test_frames_until_a_new_state_leads_are_counted_from_the_change():
     scores = rule_scores(rows, "lights")
     assert scores["sure_wrong"] == {"stale": 1, "mixed track": 0, "join": 0, "far": 0, "other": 0}
     assert scores["accuracy"] == 0.75 and scores["last_accuracy"] == 1.0
+
+
+def test_a_moment_at_which_the_cameras_see_both_states_is_before_the_change():
+    drive = a_drive(["red", "red", "red", "green", "green", "green"], [30.0] * 6, ["a"] * 6)
+    drive = replace(drive, stamp=np.array([0, 5, 100, 105, 200, 205]) * 1_000_000)
+    said = [("red", 0.99)] * 3 + [("red", 0.95)] + [("red", 0.6), ("green", 0.8)]
+    rows = rows_of([drive], [shown(drive, said)], NAMES, CHANGING)
+    assert lags(rows) == {"changes": 1, "first": 1.0, "second": 1.0, "stale": 1.0}
 
 
 def test_a_change_that_nobody_sees_before_or_after_does_not_count():
