@@ -246,7 +246,7 @@ class FusionEngine:
             taken_over = tuple(self._store.ids(spoken_for[self._warnings.hand_over(spoken_for)]))
         total = self._seen(rows, others).sum(axis=1)
         scores, decision = self._warnings.update(
-            rows, views, column, stamp, total, self.settings, belief, lead, others
+            rows, views, column, stamp, total, self.settings, belief, lead, others, self._nothing(pmf)
         )
         self._store.restart(rows[belief.ended], camera)
         seen = self._seen(rows, others)
@@ -311,6 +311,10 @@ class FusionEngine:
         for places, more in others:
             seen[places] += self._store.views(more)
         return seen
+
+    def _nothing(self, pmf: np.ndarray) -> np.ndarray:
+        """Where a reserved outcome leads.  [rows, classes] -> [rows] bool"""
+        return np.asarray(pmf.argmax(axis=1) >= pmf.shape[1] - len(self._model.reserved))
 
     def _make_fuser(self, settings: FusionSettings) -> Fuser:
         fuser = self._model.fuser(settings.fuser or None, settings.window)
