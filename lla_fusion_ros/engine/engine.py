@@ -140,7 +140,7 @@ class FusionEngine:
 
     def __init__(self, model: FusionModel, settings: FusionSettings | None = None) -> None:
         self._model = model
-        self._posterior = model.posterior()
+        self._posterior, self._reserved = model.posterior(), len(model.reserved)
         self.settings = settings or FusionSettings()
         self._store = TrackStore(self.settings)
         self._changing = model.changing(self.settings.changing_classes)
@@ -209,7 +209,7 @@ class FusionEngine:
         before, self._fused = self._fused, self._empty(self._make_fuser(self.settings))
         self._fused.hypotheses.take_over(before.hypotheses)
         if before.state is not None:
-            self._fused.state = widened(before.state, self._fused.state, len(model.reserved))
+            self._fused.state = widened(before.state, self._fused.state, self._reserved)
         self._configure_changes()
 
     def reset(self) -> tuple[str, ...]:
@@ -314,7 +314,7 @@ class FusionEngine:
 
     def _nothing(self, pmf: np.ndarray) -> np.ndarray:
         """Where a reserved outcome leads.  [rows, classes] -> [rows] bool"""
-        return np.asarray(pmf.argmax(axis=1) >= pmf.shape[1] - len(self._model.reserved))
+        return np.asarray(pmf.argmax(axis=1) >= pmf.shape[1] - self._reserved)
 
     def _make_fuser(self, settings: FusionSettings) -> Fuser:
         fuser = self._model.fuser(settings.fuser or None, settings.window)
@@ -329,7 +329,7 @@ class FusionEngine:
         if not isinstance(pooled, SumFuser):
             pooled = self._model.fuser("pool")
         assert isinstance(pooled, SumFuser)
-        hypotheses = Hypotheses(pooled, ChangeRates(), self._changing, rows, len(self._model.reserved))
+        hypotheses = Hypotheses(pooled, ChangeRates(), self._changing, rows, self._reserved)
         return _Fused(fuser, hypotheses, None if pooled is fuser else fuser.initial(rows))
 
     def _configure_changes(self) -> None:

@@ -310,7 +310,7 @@ def replay_to_folder(
         notes = []
         bundle = with_names(bundle, bag, cameras, options.stream.class_names)
         if bundle.for_scores and not bundle.hash:
-            notes = ["scores are fused as they come, uncalibrated and without warnings"]
+            notes = ["scores are fused as they come, uncalibrated; unknown objects are not told"]
         heard = None if progress is None else _with_bag(progress, bag)
         shown = [camera.name for camera in cameras]
         rate = _frame_rate(bag, wiring.cameras)
