@@ -148,7 +148,11 @@ class FusionEngine:
         self._fused = self._empty(self._make_fuser(self.settings))
         self._configure_changes()
         self._warnings = TrackWarnings(
-            model.warning_model(), model.change_alarm(), self._posterior, self._store.allocated
+            model.warning_model(),
+            model.change_alarm(),
+            self._posterior,
+            self._store.allocated,
+            self._reserved,
         )
 
     @property

@@ -7,6 +7,7 @@ import numpy as np
 from lla_fusion_ros.fusion.hypotheses import Belief
 from lla_fusion_ros.fusion.measure import MeasuredViews, zero_views
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.types.pmf import about_classes
 from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.views import (
     Others,
@@ -45,9 +46,14 @@ class TrackWarnings:
     """State rows of all tracks, as many as the engine's. Without a model every track is found ordinary."""
 
     def __init__(
-        self, model: WarningModel | None, change: AlarmTable, posterior: EnsemblePosterior, rows: int
+        self,
+        model: WarningModel | None,
+        change: AlarmTable,
+        posterior: EnsemblePosterior,
+        rows: int,
+        reserved: int = 0,
     ) -> None:
-        self._model = model
+        self._model, self._reserved = model, reserved
         self._change = change
         self._posterior = posterior
         self._standing = Standing.nothing(rows)
@@ -127,8 +133,9 @@ class TrackWarnings:
     def _add(self, rows: np.ndarray, views: MeasuredViews, camera: int, stamp: int) -> None:
         assert self._model is not None
         put_rows(self._sums, rows, add(take_rows(self._sums, rows), Sums.of(views)))
+        said = evidence(about_classes(views.mean_pmf, self._reserved))
         recent = take_rows(self._recent, rows)
-        put_rows(self._recent, rows, recent.pushed(evidence(views.mean_pmf), camera, stamp))
+        put_rows(self._recent, rows, recent.pushed(said, camera, stamp))
 
     def hand_over(self, rows: np.ndarray) -> np.ndarray:
         """Others speak for these tracks from now on; which of them were warned of.  [rows] bool"""
@@ -165,7 +172,7 @@ class TrackWarnings:
         assert self._model is not None
         p = self._posterior
         sums = Sums.zeros(rows, p.networks, p.classes, p.features)
-        return sums, RecentViews.zeros(rows, p.classes)
+        return sums, RecentViews.zeros(rows, p.classes - self._reserved)
 
 
 def due_for_scores(views: np.ndarray, scored: np.ndarray) -> np.ndarray:

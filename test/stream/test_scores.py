@@ -16,7 +16,7 @@ from lla_fusion_ros.stream.frame_messages import fused_messages
 from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.stream.scores import DOUBT, ScoreReader
 from lla_fusion_ros.stream.statement_messages import Statements
-from lla_fusion_ros.stream.stream_settings import CameraWiring
+from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.errors import BundleError, InputError
 from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.warnings.result import Level
@@ -137,6 +137,16 @@ def test_where_nothing_leads_it_is_warned_of_until_a_class_does():
     quiet = Perception(score_bundle(("car",)), None, ["left"], None, FusionSettings(warnings=False))
     quiet.offer("left", "detections", said(0, scores=(0.2,)))
     assert quiet.step()[0].result.verdicts[0].reasons == ()
+
+
+def test_what_says_that_nothing_is_there_contradicts_no_camera():
+    stream = StreamSettings(identity="global")
+    perception = Perception(score_bundle(("car", "bus")), None, ["left", "right"], stream)
+    for number in range(200):
+        for camera, score in (("left", 0.97), ("right", 0.03)):
+            perception.offer(camera, "detections", said(number, scores=(score,)))
+            perception.step()
+    assert not perception.troubles()
 
 
 def test_fusers_that_need_features_are_refused_with_those_that_do_not():
