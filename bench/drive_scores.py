@@ -205,20 +205,21 @@ def all_scores(
         single, alone: names of single frames and of the default of one view among the rules.
         defaults: by way, the default.
     """
-    found: dict[str, list[dict[str, Any]]] = {"rules": [], "lag": [], "against_single": [], "warned": []}
+    found: dict[str, list[dict[str, Any]]] = {"rules": [], "lag": [], "against": [], "warned": []}
     for (way, rule), rows in tables.items():
-        base, other = tables[way, single], tables[way, alone]
+        base, one_view = tables[way, single], tables[way, alone]
         for part in PARTS:
             if rows.part(part).any():
                 scores = rule_scores(rows, part)
                 scores["of_single"] = scores["nll"] / float(base.loss[base.part(part)].mean())
-                scores["of_one_view"] = scores["nll"] / float(other.loss[other.part(part)].mean())
+                scores["of_one_view"] = scores["nll"] / float(one_view.loss[one_view.part(part)].mean())
                 default = rule == defaults[way]
                 found["rules"].append({"way": way, "rule": rule, "part": part, "default": default, **scores})
         found["lag"].append({"way": way, "rule": rule, **lags(rows)})
         if rule == defaults[way]:
-            found["against_single"] += [
-                {"way": way, "part": part, **difference(rows, base, part)}
+            found["against"] += [
+                {"way": way, "rule": other, "part": part, **difference(rows, tables[way, other], part)}
+                for other in (own for at, own in tables if at == way and own != rule)
                 for part in PARTS
                 if rows.part(part).any()
             ]
