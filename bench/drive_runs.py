@@ -106,6 +106,7 @@ class Told:
     far: np.ndarray
 
 
+@lru_cache(maxsize=2)
 def drive_of(seed: int, duration: float) -> Drive:
     """The one of `make-bag --drive --seed SEED`: two cameras at 10 Hz."""
     return Drive(DriveSettings(seed=seed, duration=duration))

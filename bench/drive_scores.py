@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from bench.drive_runs import DriveViews, Told
+from bench.drive_runs import FAR, DriveViews, Told
 from lla_fusion_ros.types.metrics import LOWEST_PROBABILITY, accuracy, ece
 from lla_fusion_ros.warnings.result import REASONS
 
 SURE = 0.9
 CAUSES = ("stale", "mixed track", "join", "far", "other")
 PARTS = ("all", "lights", "signs")  # of known objects: all, those whose class changes, the others
-SIZES = (14.0, 20.0, 32.0)  # sides of boxes in pixels between which rates are told
+SIZES = (FAR, 20.0, 32.0)  # sides of boxes in pixels between which rates are told
+ANY = "any warning"
 NEVER = 10**6  # frames until a new state leads that never does
 MOMENT = 0.05  # seconds within which frames of several cameras are of one moment
 DRAWS = 2000  # of the bootstrap over objects
@@ -124,21 +125,21 @@ def _causes(rows: Rows) -> np.ndarray:
 def lags(rows: Rows) -> dict[str, Any]:
     """How many moments of an object after its change the new state leads.
 
-    Attributes of the record: `first`, `second`: share of changes in which it does at the first moment, and by
-    the second; `stale`: moments a change at which the old state stands at SURE or more.
+    A moment at which one camera sees it before the change and the next one after it counts as before.
+    Attributes of the record: `first`, `second`: share of changes in which it leads at the first moment, and
+    by the second; `stale`: moments a change at which an old state stands at SURE or more.
     """
     found, stale = [], 0
     for thing in np.unique(rows.object[rows.changing]):
         own = np.flatnonzero(rows.object == thing)
         first = np.concatenate([[True], np.diff(rows.stamp[own]) > MOMENT * 1e9])
         moments = np.split(own, np.flatnonzero(first)[1:])
-        states = [int(rows.label[moment[-1]]) for moment in moments]
+        states = [int(rows.label[moment[0]]) for moment in moments]
+        stale += sum(bool((rows.stale & (rows.told.p >= SURE))[moment].any()) for moment in moments)
         begins = [at for at in range(1, len(states)) if states[at] != states[at - 1]]
         for begin, end in zip(begins, [*begins[1:], len(states)], strict=False):
-            after = moments[begin:end]
-            leads = [bool(rows.right[moment[-1]]) for moment in after]
+            leads = [bool(rows.right[moment[-1]]) for moment in moments[begin:end]]
             found.append(leads.index(True) if True in leads else NEVER)
-            stale += sum(bool((rows.stale & (rows.told.p >= SURE))[moment].any()) for moment in after)
     lag = np.array(found)
     return {
         "changes": len(lag),
@@ -167,26 +168,31 @@ def difference(rows: Rows, other: Rows, part: str) -> dict[str, Any]:
 def warned(rows: Rows) -> list[dict[str, Any]]:
     """By kind of object and size of the box: of each reason that was given, the shares of objects that ever
     had it, and of views."""
-    sizes = [("any", 0.0, np.inf)]
     edges = (0.0, *SIZES, np.inf)
-    for low, high in zip(edges, edges[1:], strict=False):
-        name = f"< {high:g}" if not low else f">= {low:g}" if high == np.inf else f"{low:g}-{high:g}"
-        sizes.append((name, low, high))
+    sizes = [(0.0, np.inf), (FAR, np.inf), *zip(edges, edges[1:], strict=False)]
     records = []
     for kind, of_kind in (("ordinary", rows.label >= 0), ("unknown", rows.label < 0)):
-        for name, low, high in sizes:
+        for low, high in sizes:
             own = of_kind & (rows.size >= low) & (rows.size < high)
             things = rows.object[own]
             objects, views = len(np.unique(things)), int(own.sum())
+            told = rows.told.raised[own]
+            by_reason = {ANY: told.any(axis=1), **dict(zip(REASONS, told.T, strict=True))}
             reasons = {
                 reason: [len(np.unique(things[raised])) / objects, int(raised.sum()) / views]
-                for reason, raised in zip(REASONS, rows.told.raised[own].T, strict=True)
+                for reason, raised in by_reason.items()
                 if raised.any()
             }
-            records.append(
-                {"kind": kind, "size": name, "objects": objects, "views": views, "reasons": reasons}
-            )
+            about = {"kind": kind, "size": _named(low, high), "objects": objects, "views": views}
+            records.append({**about, "reasons": reasons})
     return records
+
+
+def _named(low: float, high: float) -> str:
+    """Sides from one to the other."""
+    if high < np.inf:
+        return f"{low:g}-{high:g}" if low else f"< {high:g}"
+    return f">= {low:g}" if low else "any"
 
 
 def all_scores(
@@ -199,20 +205,21 @@ def all_scores(
         single, alone: names of single frames and of the default of one view among the rules.
         defaults: by way, the default.
     """
-    found: dict[str, list[dict[str, Any]]] = {"rules": [], "lag": [], "against_single": [], "warned": []}
+    found: dict[str, list[dict[str, Any]]] = {"rules": [], "lag": [], "against": [], "warned": []}
     for (way, rule), rows in tables.items():
-        base, other = tables[way, single], tables[way, alone]
+        base, one_view = tables[way, single], tables[way, alone]
         for part in PARTS:
             if rows.part(part).any():
                 scores = rule_scores(rows, part)
                 scores["of_single"] = scores["nll"] / float(base.loss[base.part(part)].mean())
-                scores["of_one_view"] = scores["nll"] / float(other.loss[other.part(part)].mean())
+                scores["of_one_view"] = scores["nll"] / float(one_view.loss[one_view.part(part)].mean())
                 default = rule == defaults[way]
                 found["rules"].append({"way": way, "rule": rule, "part": part, "default": default, **scores})
         found["lag"].append({"way": way, "rule": rule, **lags(rows)})
         if rule == defaults[way]:
-            found["against_single"] += [
-                {"way": way, "part": part, **difference(rows, base, part)}
+            found["against"] += [
+                {"way": way, "rule": other, "part": part, **difference(rows, tables[way, other], part)}
+                for other in (own for at, own in tables if at == way and own != rule)
                 for part in PARTS
                 if rows.part(part).any()
             ]

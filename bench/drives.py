@@ -109,13 +109,7 @@ def show(record: dict[str, Any], console: Console) -> None:
         console.print(f"\n[bold]{way}[/]: {WAYS[way]}")
         console.print(_rules(record, way))
         console.print(_changes(record, way))
-        for own in _of(record["against_single"], way=way):
-            low, high = own["interval"]
-            console.print(
-                f"NLL of {record['defaults'][way]} over single frames', {own['part']}: "
-                f"{own['nll_difference']:+.4f} [{low:+.4f}, {high:+.4f}] over {own['objects']} objects, "
-                f"ratio {own['ratio']:.2f}"
-            )
+        console.print(_against(record, way))
         if any(row["reasons"] for row in _of(record["warned"], way=way)):
             console.print(_warned(record, way))
 
@@ -150,6 +144,21 @@ def _changes(record: dict[str, Any], way: str) -> Table:
     for row in _of(record["lag"], way=way):
         shares = ("–" if row[key] is None else f"{row[key]:.3f}" for key in ("first", "second", "stale"))
         table.add_row(row["rule"], str(row["changes"]), *shares)
+    return table
+
+
+def _against(record: dict[str, Any], way: str) -> Table:
+    table = Table(
+        box=None, header_style="bold", title=f"NLL of {record['defaults'][way]} over that of others"
+    )
+    for title in ("", "other", "difference", "95% over objects", "ratio"):
+        table.add_column(title, justify="left" if title in ("", "other") else "right")
+    for part in PARTS:
+        for row in _of(record["against"], way=way, part=part):
+            low, high = row["interval"]
+            numbers = f"{row['nll_difference']:+.4f}", f"{low:+.4f} to {high:+.4f}", f"{row['ratio']:.3g}"
+            table.add_row(f"{part}, {row['objects']} objects", row["rule"], *numbers)
+        table.add_section()
     return table
 
 

@@ -477,14 +477,14 @@ def drive_facts(results: Results) -> str:
         f"- {len(seeds)} drives (seeds {seeds[0]} to {seeds[-1]}) of {record['duration']:g} s: "
         f"{whole['views']:,} views of known objects, {changes} changes of a light."
     ]
-    for row in record["against_single"]:
-        if row["part"] == "all":
+    for row in record["against"]:
+        if (row["part"], row["rule"]) == ("all", "single frame"):
             low, high = row["interval"]
             lines.append(
                 f"- `{record['defaults'][row['way']]}`, {WAYS[row['way']]}: NLL {row['ratio']:.2f} × single "
                 f"frames', difference {row['nll_difference']:+.4f} [{low:+.4f}, {high:+.4f}]."
             )
-    told = ("out_of_distribution", "cannot_tell")
+    told = ("any warning", "out_of_distribution", "cannot_tell")
     rows = []
     for row in record["warned"]:
         if row["way"] == way:

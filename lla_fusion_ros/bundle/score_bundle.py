@@ -12,10 +12,10 @@ from lla_fusion_ros.bundle.bundle import SCORES, Bundle, make_bundle
 from lla_fusion_ros.bundle.meta import MOST_CLASSES, BundleMeta
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.warnings.result import NOTHING_THERE
 
 LAPSE = 0.03  # how wrong a detector's sure score can be
 PLACES = 100  # most classes that messages name where nobody else does
-NOTHING_THERE = "nothing_there"  # the outcome that a score does not claim for any class
 # A view of scores has no features: one that is always 0, and the 1 of the bias.
 NO_FEATURES = (0.0, 1.0)
 

@@ -23,6 +23,7 @@ REASONS = {
     "identity_switch": "identity switch",
     "camera_disagreement": "cameras disagree",
     "cannot_tell": "cannot tell: bad pictures",
+    "nothing_there": "nothing there",
 }
 
 

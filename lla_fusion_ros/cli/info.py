@@ -197,7 +197,11 @@ def _warning_lines(warnings: dict[str, Any]) -> list[str]:
         "switch_detected_5": "identity switches found in 5 frames",
     }
     parts = [f"{text} {quality[key]:.3f}" for key, text in shown.items() if key in quality]
-    return [f"warnings          {'; '.join(parts) or 'fitted'}"]
+    lines = [f"warnings          {'; '.join(parts) or 'fitted'}"]
+    smallest = (warnings.get("usual") or {}).get("distance", {}).get("smallest", 0.0)
+    if smallest > 0:
+        lines.append(f"boxes             fitted from {smallest:.0f} px on; in smaller ones nobody can tell")
+    return lines
 
 
 def _score_lines(part: str, scores: dict[str, Any] | None) -> list[str]:

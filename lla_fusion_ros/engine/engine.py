@@ -140,7 +140,7 @@ class FusionEngine:
 
     def __init__(self, model: FusionModel, settings: FusionSettings | None = None) -> None:
         self._model = model
-        self._posterior = model.posterior()
+        self._posterior, self._reserved = model.posterior(), len(model.reserved)
         self.settings = settings or FusionSettings()
         self._store = TrackStore(self.settings)
         self._changing = model.changing(self.settings.changing_classes)
@@ -148,7 +148,11 @@ class FusionEngine:
         self._fused = self._empty(self._make_fuser(self.settings))
         self._configure_changes()
         self._warnings = TrackWarnings(
-            model.warning_model(), model.change_alarm(), self._posterior, self._store.allocated
+            model.warning_model(),
+            model.change_alarm(),
+            self._posterior,
+            self._store.allocated,
+            self._reserved,
         )
 
     @property
@@ -209,7 +213,7 @@ class FusionEngine:
         before, self._fused = self._fused, self._empty(self._make_fuser(self.settings))
         self._fused.hypotheses.take_over(before.hypotheses)
         if before.state is not None:
-            self._fused.state = widened(before.state, self._fused.state, len(model.reserved))
+            self._fused.state = widened(before.state, self._fused.state, self._reserved)
         self._configure_changes()
 
     def reset(self) -> tuple[str, ...]:
@@ -246,7 +250,7 @@ class FusionEngine:
             taken_over = tuple(self._store.ids(spoken_for[self._warnings.hand_over(spoken_for)]))
         total = self._seen(rows, others).sum(axis=1)
         scores, decision = self._warnings.update(
-            rows, views, column, stamp, total, self.settings, belief, lead, others
+            rows, views, column, stamp, total, self.settings, belief, lead, others, self._nothing(pmf)
         )
         self._store.restart(rows[belief.ended], camera)
         seen = self._seen(rows, others)
@@ -312,6 +316,10 @@ class FusionEngine:
             seen[places] += self._store.views(more)
         return seen
 
+    def _nothing(self, pmf: np.ndarray) -> np.ndarray:
+        """Where a reserved outcome leads.  [rows, classes] -> [rows] bool"""
+        return np.asarray(pmf.argmax(axis=1) >= pmf.shape[1] - self._reserved)
+
     def _make_fuser(self, settings: FusionSettings) -> Fuser:
         fuser = self._model.fuser(settings.fuser or None, settings.window)
         check_cost(fuser, settings)
@@ -325,7 +333,7 @@ class FusionEngine:
         if not isinstance(pooled, SumFuser):
             pooled = self._model.fuser("pool")
         assert isinstance(pooled, SumFuser)
-        hypotheses = Hypotheses(pooled, ChangeRates(), self._changing, rows, len(self._model.reserved))
+        hypotheses = Hypotheses(pooled, ChangeRates(), self._changing, rows, self._reserved)
         return _Fused(fuser, hypotheses, None if pooled is fuser else fuser.initial(rows))
 
     def _configure_changes(self) -> None:

@@ -33,7 +33,7 @@ from lla_fusion_ros.warnings.result import (
     IDENTITY_SWITCH,
     OUT_OF_DISTRIBUTION,
     P_VALUE_NAMES,
-    REASONS,
+    TESTED,
 )
 
 MOST_FRAMES = 20  # of an object, spread over its time
@@ -87,7 +87,7 @@ def _hardness(row: dict[str, Any], why: str) -> float:
     """From 0, not hard, to 1."""
     if why == "unsure":
         return 1 - float(row["fused_p"])
-    least = min(float(row[P_VALUE_NAMES[REASONS.index(reason)]]) for reason in _REASONS[why])
+    least = min(float(row[P_VALUE_NAMES[TESTED.index(reason)]]) for reason in _REASONS[why])
     return max(_ODD - least, 0.0) / _ODD
 
 

@@ -17,13 +17,15 @@ from lla_fusion_ros.report.truth import OUTSIDE, UNSAID, Truth
 from lla_fusion_ros.stream.frame_messages import view_pmf
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.types.metrics import ECE_BINS, LOWEST_PROBABILITY
+from lla_fusion_ros.types.pmf import among_named
 from lla_fusion_ros.types.printable import escaped
-from lla_fusion_ros.warnings.result import CANNOT_TELL, P_VALUE_NAMES, REASONS
+from lla_fusion_ros.warnings.result import CANNOT_TELL, NOTHING_THERE, P_VALUE_NAMES, TESTED
 
 MOST_PICTURES = 8  # of a bag
 _MOST_KEPT = 64  # pictures in memory: of objects that may still turn out to be the oddest
 _SIDE, _MARGIN, _QUALITY = 112, 0.15, 82
-_ODD = [index for index, reason in enumerate(REASONS) if reason != CANNOT_TELL]
+_MILD = (CANNOT_TELL, NOTHING_THERE)  # reasons that make no object odd
+_ODD = [index for index, reason in enumerate(TESTED) if reason not in _MILD]
 _LARGER = 1.3  # times the side of the box in the picture at hand, for another one
 
 
@@ -54,9 +56,9 @@ class _Object:
     def oddness(self) -> float:
         """From 0 to 1: one minus the least p-value; an object that was warned of is odder than all others.
 
-        Bad pictures alone do not make an object odd.
+        Bad pictures, or that nothing is there, do not make an object odd.
         """
-        warned = any(reason != CANNOT_TELL for reason in self.reasons)
+        warned = any(reason not in _MILD for reason in self.reasons)
         return float(1 - self.p_values[_ODD].min()) / 2 + (0.5 if warned else 0.0)
 
 
@@ -71,10 +73,13 @@ class ObjectTable:
 
     Args:
         min_views: p-values of fewer views do not count.
+        reserved: so many of the last classes are no kinds of objects, and not scored.
     """
 
-    def __init__(self, bag: str, class_names: tuple[str, ...], truth: Truth | None, min_views: int) -> None:
-        self._bag, self._truth, self._min_views = bag, truth, min_views
+    def __init__(
+        self, bag: str, class_names: tuple[str, ...], truth: Truth | None, min_views: int, reserved: int = 0
+    ) -> None:
+        self._bag, self._truth, self._min_views, self._reserved = bag, truth, min_views, reserved
         self._names = list(map(escaped, class_names))
         self._numbers = {name: index for index, name in enumerate(class_names)}
         self._objects: dict[str, _Object] = {}
@@ -115,11 +120,12 @@ class ObjectTable:
             own.labels.append(label)
         if label == OUTSIDE:
             return
-        own.right = own.top == label
+        pmf = among_named(own.pmf, self._reserved)
+        own.right = int(pmf.argmax()) == label
         own.truth_views += 1
         own.hits += own.right
-        own.loss -= float(np.log(max(own.pmf[label], LOWEST_PROBABILITY)))
-        confidence = float(own.pmf[own.top])
+        own.loss -= float(np.log(max(pmf[label], LOWEST_PROBABILITY)))
+        confidence = float(pmf.max())
         self.bins[min(int(confidence * ECE_BINS), ECE_BINS - 1)] += 1, confidence, own.right
 
     def _picture(self, frame: ViewFrame, kept: np.ndarray, ids: Sequence[str]) -> None:

@@ -85,7 +85,8 @@ def _fuse_into(part: Path, plan: Plan, bag: Look, began: float) -> dict[str, Any
     truth_file = _truth_of(plan, bag.path)
     truth = None if truth_file is None else read_truth(truth_file)
     part.mkdir(parents=True)
-    objects = ObjectTable(bag.name, bundle.class_names, truth, plan.options.fusion.min_views)
+    least = plan.options.fusion.min_views
+    objects = ObjectTable(bag.name, bundle.class_names, truth, least, len(bundle.reserved))
     with tables.FrameTable(part / tables.FRAMES, bag.name, bundle.class_names, truth) as frames:
         outcome = replay_to_folder(
             bag.path,

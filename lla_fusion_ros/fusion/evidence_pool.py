@@ -23,7 +23,7 @@ from lla_fusion_ros.fusion.base import (
     ones_like,
     softmax,
 )
-from lla_fusion_ros.fusion.learn import Free
+from lla_fusion_ros.fusion.learn import Free, held
 from lla_fusion_ros.fusion.measure import QUALITY_FEATURES, MeasuredViews, quality_features
 from lla_fusion_ros.fusion.quality import LARGEST_TRUST, RIDGE, QualityFuser
 from lla_fusion_ros.fusion.safety import least_lapse, opposed_views, safety_of
@@ -34,7 +34,6 @@ MOST_DOUBT = 0.25
 # Of contradictions beside the tracks in a fit: hardly felt by the NLL; more only where that leaves it unsafe.
 OPPOSED_WEIGHTS = (0.05, 0.3, 2.0)
 MOST_RARITY = 10.0  # logits that a class of standard rarity may gain or lose
-RIDGE_OF_LOGARITHMS = 1e-4  # what the tracks do not tell stays where it is usual
 # A second opinion guards against odd frames: weights are more equal there, and a class needs a second view.
 SECOND_OPINION = 0.2  # how much it counts
 EVEN = 0.25  # its weights are u^EVEN
@@ -183,28 +182,23 @@ class EvidencePool(QualityFuser):
         """Learn everything at once on validation tracks and on pairs of their sure views that contradict."""
         fuser, inputs = cls.standardised(posterior, tracks, by_quality=float(by_quality))
         least = least_lapse(tracks.objects)
-        usual = {"alpha": 1.0, "logarithms": [0.0, 0.5, 0.0], "size": cls.scalars["size"].start}
+        usual = {"alpha": 1.0, "temperature": 1.0, "view_temperature": 1.6, "gamma": 1.0, "size": 2.0}
+        usual = {name: cls.freed(name, value) for name, value in usual.items()}
 
         def values(free: Free) -> dict[str, Any]:
             doubt, spread = free["tail"].sigmoid()
-            temperature, view_temperature, gamma = free["logarithms"].unbind()
             return {
                 **({"theta": free["theta"]} if by_quality else {}),
-                "alpha": free["alpha"].clip(0.0, 2.0),
-                "temperature": cls.within_bounds("temperature", temperature),
-                "view_temperature": cls.within_bounds("view_temperature", view_temperature),
-                "gamma": cls.within_bounds("gamma", gamma),
-                "size": free["size"].clip(0.0, MOST_BY_SIZE),
+                **{name: cls.bounded(name, free[name]) for name in usual},
                 "doubt": least + (MOST_DOUBT - least) * doubt,
                 "spread": spread,
             }
 
         def penalty(free: Free) -> Any:
-            moved = ((free["logarithms"] - free["logarithms"].new_tensor(usual["logarithms"])) ** 2).sum()
             by_theta = (free["theta"] ** 2).sum() if by_quality else 0.0
-            return RIDGE * by_theta + RIDGE_OF_LOGARITHMS * moved
+            return RIDGE * by_theta + held(free, usual)
 
-        start = {**usual, "tail": [-5.0, -0.8]}  # logits of doubt and spread
+        start: dict[str, Any] = {**usual, "tail": [-5.0, -0.8]}  # logits of doubt and spread
         if by_quality:
             start["theta"] = [0.0] * len(QUALITY_FEATURES)
         views = views_of(posterior, tracks)

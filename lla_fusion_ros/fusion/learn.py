@@ -19,11 +19,33 @@ if TYPE_CHECKING:
     import torch
 
 Inputs = tuple[np.ndarray, ...]  # what the formula reads of views
+HELD = 1e-4  # for each number, by the square of how far it moved on the scale without bounds
 Free = Mapping[str, "torch.Tensor"]  # what a fit moves, without bounds
 
 
 class LearnedFuser(SumFuser):
     """A sum fuser whose `sums` and `predict` are written so that tensors pass through them too."""
+
+    @classmethod
+    def bounded(cls, key: str, free: torch.Tensor) -> torch.Tensor:
+        """A scalar from a number that may be any: at a bound there is a slope, so that none gets stuck."""
+        low, high = cls._ends(key)
+        value = low + (high - low) * free.sigmoid()
+        return value.exp() if cls.scalars[key].log else value
+
+    @classmethod
+    def freed(cls, key: str, value: float) -> float:
+        """The inverse of `bounded`."""
+        low, high = cls._ends(key)
+        share = ((np.log(value) if cls.scalars[key].log else value) - low) / (high - low)
+        return float(np.log(share / (1 - share)))
+
+    @classmethod
+    def _ends(cls, key: str) -> tuple[float, float]:
+        scalar = cls.scalars[key]
+        ends = np.array([scalar.low, scalar.high])
+        low, high = (np.log(ends) if scalar.log else ends).tolist()
+        return low, high
 
     def learn(
         self,
@@ -95,6 +117,11 @@ class LearnedFuser(SumFuser):
             found[key] = float(np.clip(found[key], scalar.low, scalar.high))
         fixed = {key: self.value[key].tolist() for key in self.vectors if key not in found}
         return {**fixed, **{key: self.value[key] for key in self.options}, **found}
+
+
+def held(free: Free, usual: Mapping[str, float]) -> Any:
+    """A penalty that keeps what the tracks do not tell where it is usual, away from the bounds."""
+    return HELD * sum((free[name] - value) ** 2 for name, value in usual.items())
 
 
 def _tensor(value: Any) -> Any:

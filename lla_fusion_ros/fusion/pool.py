@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from lla_fusion_ros.fusion.base import FLOOR, MOST_BY_SIZE, Scalar, SumFuser, WeightedSum, growth
+from lla_fusion_ros.fusion.along import views_of
+from lla_fusion_ros.fusion.base import (
+    FLOOR,
+    MOST_BY_SIZE,
+    Array,
+    Scalar,
+    Value,
+    WeightedSum,
+    exp,
+    growth,
+    log,
+    softmax,
+)
+from lla_fusion_ros.fusion.learn import Free, LearnedFuser, held
 from lla_fusion_ros.fusion.measure import MeasuredViews
-from lla_fusion_ros.types.pmf import entropy, softmax
+from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.types.track_views import TrackViews
 
 
-class Pool(SumFuser):
+class Pool(LearnedFuser):
     """s = ln(sum_t u_t p_t / sum_t u_t), pmf = softmax(s L^alpha / T).
 
     p_t is the mean over networks of the temperature-scaled pmfs (eq. 36), H_t its entropy, s_t the side of
@@ -29,11 +45,29 @@ class Pool(SumFuser):
     def initial(self, tracks: int) -> WeightedSum:
         return WeightedSum.zeros(tracks, self.posterior.classes)
 
-    def contribution(self, views: MeasuredViews) -> WeightedSum:
-        pmf = softmax(views.shifted / self.value["view_temperature"]).mean(axis=1)
-        weight = np.exp(self.value["size"] * views.log_size - self.value["gamma"] * entropy(pmf))
-        return WeightedSum.one(weight, pmf)
+    def inputs(self, views: MeasuredViews) -> tuple[np.ndarray, ...]:
+        return views.shifted, views.log_size
 
-    def predict(self, state: WeightedSum) -> np.ndarray:
-        scores = np.log(np.maximum(state.mean(), FLOOR))
-        return softmax(scores * growth(state.count, self.value["alpha"], self.value["temperature"]))
+    def sums(self, shifted: Array, log_size: Array) -> WeightedSum:
+        v = self.value
+        pmf = softmax(shifted / v["view_temperature"]).mean(axis=1)
+        entropy = -(pmf * log(pmf.clip(min=FLOOR))).sum(-1)
+        return WeightedSum.one(exp(v["size"] * log_size - v["gamma"] * entropy), pmf)
+
+    def predict(self, state: WeightedSum) -> Array:
+        v = self.value
+        scores = log(state.mean().clip(min=FLOOR))
+        return softmax(scores * growth(state.count, v["alpha"], v["temperature"]))
+
+    @classmethod
+    def fit(cls, posterior: EnsemblePosterior, tracks: TrackViews) -> dict[str, Value]:
+        """Learn all numbers at once on validation tracks."""
+        fuser = cls(posterior)
+
+        def values(free: Free) -> dict[str, Any]:
+            return {name: cls.bounded(name, number) for name, number in free.items()}
+
+        usual = {name: scalar.start for name, scalar in cls.scalars.items()} | {"size": 1.0}  # 0 is a bound
+        start = {name: cls.freed(name, value) for name, value in usual.items()}
+        inputs = fuser.inputs(views_of(posterior, tracks))
+        return fuser.learn(inputs, tracks, start, values, lambda free: held(free, start), 60)

@@ -7,7 +7,7 @@ from typing import ClassVar, TypeVar
 import numpy as np
 
 from lla_fusion_ros.fusion.along import views_of
-from lla_fusion_ros.fusion.base import Array, Values, exp
+from lla_fusion_ros.fusion.base import Values
 from lla_fusion_ros.fusion.learn import LearnedFuser
 from lla_fusion_ros.fusion.measure import QUALITY_FEATURES
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
@@ -54,9 +54,3 @@ class QualityFuser(LearnedFuser):
         near = features.clip(center - FARTHEST * scale, center + FARTHEST * scale)
         fuser = cls(posterior, {**values, "center": center.tolist(), "scale": scale.tolist()})
         return fuser, (near, *others)
-
-    @classmethod
-    def within_bounds(cls, key: str, logarithm: Array) -> Array:
-        """e to the power of a free number, within the bounds of that scalar."""
-        scalar = cls.scalars[key]
-        return exp(logarithm.clip(float(np.log(scalar.low)), float(np.log(scalar.high))))

@@ -16,7 +16,6 @@ from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import CameraTopics, find_cameras, name_cameras
 from lla_fusion_ros.bags.writer import BagWriter, check_removable
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.bundle.score_bundle import with_class_names
 from lla_fusion_ros.reliance.decisions import read_costs
 from lla_fusion_ros.reliance.statements import COVERAGES, USUAL_COVERAGE
 from lla_fusion_ros.replay.replay import ReplayOptions, ReplayResult, choose_input, replay
@@ -309,9 +308,9 @@ def replay_to_folder(
         if reason := why_nothing_can_be_fused(bag, cameras):
             raise BagError(f"the bag cannot be fused: {reason}")
         notes = []
+        bundle = with_names(bundle, bag, cameras, options.stream.class_names)
         if bundle.for_scores and not bundle.hash:
-            bundle = with_names(with_class_names(bundle, options.stream.class_names), bag, cameras)
-            notes = ["scores are fused as they come, uncalibrated and without warnings"]
+            notes = ["scores are fused as they come, uncalibrated; unknown objects are not told"]
         heard = None if progress is None else _with_bag(progress, bag)
         shown = [camera.name for camera in cameras]
         rate = _frame_rate(bag, wiring.cameras)

@@ -13,7 +13,7 @@ from lla_fusion_ros.bags.reader import Bag
 from lla_fusion_ros.bags.topics import CameraTopics, ViewTopics
 from lla_fusion_ros.bags.types import Message
 from lla_fusion_ros.bundle import Bundle
-from lla_fusion_ros.bundle.score_bundle import score_bundle
+from lla_fusion_ros.bundle.score_bundle import score_bundle, with_class_names
 from lla_fusion_ros.detections.adapter import image_adapter
 from lla_fusion_ros.detections.frame import FrameDetections
 from lla_fusion_ros.messages.contract import STATIC_TRANSFORMS, TRANSFORMS, is_rectified, label_topic
@@ -80,16 +80,16 @@ def load_networks(bundle: Bundle, device: str, precision: str, engine: str) -> C
     return classifier
 
 
-def with_names(bundle: Bundle, bag: Bag, cameras: Cameras) -> Bundle:
-    """An open bundle for scores with its classes: those that a detector lists beside its detections, else
-    those that it names there, sorted."""
-    if not bundle.is_open:
-        return bundle
+def with_names(bundle: Bundle, bag: Bag, cameras: Cameras, listed: str = "") -> Bundle:
+    """An open bundle for scores with its classes: those that the user lists, else those that a detector lists
+    beside its detections, else those that it names there, sorted."""
+    if listed or not bundle.is_open:
+        return with_class_names(bundle, listed)
     topics = [label_topic(each.detections) for each in cameras if isinstance(each, CameraTopics)]
     for message in bag.messages({topic.name for topic in bag.summary.topics if topic.name in topics}):
         with suppress(InputError):
-            if listed := parse_label_info(message.data):
-                return score_bundle(listed)
+            if told := parse_label_info(message.data):
+                return score_bundle(told)
     return score_bundle(named_classes(bundle, bag, cameras))
 
 

@@ -17,6 +17,7 @@ LARGEST = 9_000_000  # bytes of all cards
 DETAIL = ((480, 10), (240, 8), (120, 5), (60, 3), (30, 2), (15, 1))  # points of a card, pictures of a camera
 UNSURE = 0.6  # probability of the class shown last
 MANY_CHANGES = 3
+MILD = ("camera_disagreement", "cannot_tell", "nothing_there")  # reasons that are no errors
 NAMED = 4  # classes of a set in the headline
 
 
@@ -81,8 +82,7 @@ class Cards:
         last = points[-1]
         first = self._report.timelines.first or 0
         badges = "".join(
-            f"<span class='badge {'' if reason in ('camera_disagreement', 'cannot_tell') else 'error'}'>"
-            f"{escape(html.words(reason))}</span>"
+            f"<span class='badge {'' if reason in MILD else 'error'}'>{escape(html.words(reason))}</span>"
             for reason in track.reasons
         )
         if track.changes:

@@ -23,7 +23,7 @@ from lla_fusion_ros.types.metrics import Reliability, accuracy, auroc, ece, nll,
 from lla_fusion_ros.types.pmf import among_named, entropy
 from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.tally import Tally
-from lla_fusion_ros.warnings.result import CANNOT_TELL, IDENTITY_SWITCH, OUT_OF_DISTRIBUTION
+from lla_fusion_ros.warnings.result import CANNOT_TELL, IDENTITY_SWITCH, NOTHING_THERE, OUT_OF_DISTRIBUTION
 
 _SWITCH_SEEN_WITHIN = 10  # views of the track after the id has moved
 
@@ -265,7 +265,7 @@ class ScoreSink:
                 count["outside_warned"] += OUT_OF_DISTRIBUTION in reasons
             elif len(spans) == 1 or np.isin(labels, self._changing).all():
                 count["inside"] += 1
-                count["false_alarms"] += bool(reasons - {CANNOT_TELL})
+                count["false_alarms"] += bool(reasons - {CANNOT_TELL, NOTHING_THERE})
             moved = 0
             for (label, views), after in zip(spans, labels[1:], strict=False):
                 moved += views

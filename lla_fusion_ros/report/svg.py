@@ -9,11 +9,13 @@ from unicodedata import east_asian_width
 import numpy as np
 
 from lla_fusion_ros.report.html import escape
+from lla_fusion_ros.warnings.result import NOTHING_THERE
 
-# Apart also for the colour-blind (after Okabe and Ito), none of them grey; words on them are INK.
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800")
+# Apart also for the colour-blind (after Okabe and Ito), those of classes not grey; words on them are INK.
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#7a7a7a")
+CLASS_COLOURS = len(COLOURS) - 1  # the last is that nothing is there
 MEANT = {"blue": 0, "orange": 1, "amber": 1, "green": 2, "red": 5, "yellow": 6}  # words of classes
-INK = ("#fff", "#000", "#000", "#000", "#000", "#000", "#000")
+INK = ("#fff", "#000", "#000", "#000", "#000", "#000", "#000", "#fff")
 
 
 def number(value: float) -> str:
@@ -54,13 +56,14 @@ def class_colours(together: Iterable[Sequence[int]], names: Sequence[str] = ()) 
         meant = [index for index, name in enumerate(names) if word in name.lower().split()]
         if len(meant) == 1 and meant[0] in weight:
             colours[meant[0]] = colour
+    colours |= {index: CLASS_COLOURS for index in weight if names and names[index] == NOTHING_THERE}
     for index in sorted(weight.keys() - colours.keys(), key=lambda each: (-weight[each], each)):
         taken: Counter[int] = Counter()
         for other, often in beside[index].items():
             if other in colours:
                 taken[colours[other]] += often
         used = Counter(colours.values())
-        colours[index] = min(range(len(COLOURS)), key=lambda colour: (taken[colour], used[colour], colour))
+        colours[index] = min(range(CLASS_COLOURS), key=lambda colour: (taken[colour], used[colour], colour))
     return colours
 
 

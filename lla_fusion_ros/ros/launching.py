@@ -58,6 +58,12 @@ def common_arguments(params_file: str, use_sim_time: str = "false") -> list[Decl
             default_value="",
             description="objects in space that name the boxes of all cameras; empty: that of the params file",
         ),
+        DeclareLaunchArgument(
+            "class_names",
+            default_value="",
+            description="of model:=scores: the detector's label file, or its classes, separated by commas; "
+            "empty: that of the params file",
+        ),
         *(
             DeclareLaunchArgument(name, default_value="", description=text)
             for name, text in CAMERA_ARGUMENTS.items()
@@ -148,6 +154,8 @@ def make_node(
         overrides["identity"] = identity
     if with_device and (objects := argument(context, "objects_topic")):
         overrides["objects_topic"] = objects
+    if with_device and (names := argument(context, "class_names")):
+        overrides["class_names"] = os.path.abspath(names) if os.path.exists(names) else names
     every = camera_names(argument(context, "cameras"))
     cameras = cameras or every
     if cameras:

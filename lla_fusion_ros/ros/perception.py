@@ -14,7 +14,7 @@ from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.settings import FusionSettings
 
 UNCALIBRATED = (
-    "the detector's scores are fused as they come, uncalibrated and without warnings; "
+    "the detector's scores are fused as they come, uncalibrated; unknown objects are not told; "
     "`lla-fusion calibrate BAG --truth FILE` makes a calibrated model of a recording"
 )
 

@@ -28,6 +28,7 @@ from lla_fusion_ros.stream.frame_messages import (
 )
 from lla_fusion_ros.stream.frames import FusedFrame
 from lla_fusion_ros.stream.statement_messages import Statements
+from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.settings import FusionSettings
 
 if TYPE_CHECKING:
@@ -123,6 +124,8 @@ class FusedOutput:
                 node.outputs.advertise(contract.annotations_topic(camera), contract.ANNOTATIONS)
         self._default, self._reliance = bundle.meta.default_fuser, bundle.reliance()
         costs = node.parameters.of(StatementSettings).costs
+        if costs and bundle.is_open:
+            raise InputError("parameter 'costs' needs to know the classes: set class_names, too")
         self._costs = read_costs(costs, bundle.class_names) if costs else None
         node.outputs.advertise(contract.TRACK_STATUS, contract.DIAGNOSTICS)
         node.outputs.advertise(contract.CLASS_SETS, contract.DETECTIONS)

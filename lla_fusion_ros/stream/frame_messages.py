@@ -18,7 +18,7 @@ from lla_fusion_ros.messages.status import Status, write_diagnostics, write_labe
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.received import HASH_PREFIX, ViewShape
 from lla_fusion_ros.types.pmf import percent, softmax
-from lla_fusion_ros.warnings.result import CANNOT_TELL, Level, Verdict
+from lla_fusion_ros.warnings.result import CANNOT_TELL, NOTHING_THERE, Level, Verdict
 
 BARS = 3  # classes shown of each object in annotated images
 _SAYS = {
@@ -26,6 +26,7 @@ _SAYS = {
     "identity_switch": "its views changed as if the id had moved to another object",
     "camera_disagreement": "the cameras see different classes",
     "cannot_tell": "its pictures are too bad to tell what it is",
+    "nothing_there": "what the detector says of it is most likely of nothing",
 }
 
 
@@ -106,8 +107,8 @@ def annotated_message(fused: FusedFrame, class_names: Sequence[str]) -> Outgoing
 
 
 def _is_grave(verdict: Verdict) -> bool:
-    """Whether more is wrong with an object than its pictures."""
-    return verdict.reasons != (CANNOT_TELL,)
+    """Whether more is wrong with an object than its pictures, and it is there."""
+    return not set(verdict.reasons) <= {CANNOT_TELL, NOTHING_THERE}
 
 
 def annotations_of(fused: FusedFrame, class_names: Sequence[str]) -> list[Annotation]:

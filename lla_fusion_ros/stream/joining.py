@@ -22,6 +22,7 @@ from lla_fusion_ros.tracking.groups import Groups
 from lla_fusion_ros.tracking.objects import Objects, Partners, hidden
 from lla_fusion_ros.tracking.projection import in_image
 from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.pmf import about_classes
 from lla_fusion_ros.types.tally import Tally
 
 CLOCKS_APART = 0.2  # seconds between the delays of two cameras
@@ -36,10 +37,11 @@ class Joining:
         on: whether tracks of several cameras may be joined; `identity` decides.
         rectified: cameras whose images are rectified already.
         objects: those in space, where somebody sends them.
+        reserved: so many of the last outcomes are no classes.
     """
 
-    def __init__(self, cameras: Sequence[str], on: bool, tally: Tally) -> None:
-        self.on = on
+    def __init__(self, cameras: Sequence[str], on: bool, tally: Tally, reserved: int = 0) -> None:
+        self.on, self.reserved = on, reserved
         self.rectified: set[str] = set()
         self.geometry = Geometry(cameras)
         self.association = Association(cameras, self.geometry.see, self.geometry.shows)
@@ -159,7 +161,7 @@ class Joining:
         ]
         rows = [row for _, row in places]
         names = [frame.ids[row] for row in rows]
-        own = result.own[[place for place, _ in places]]
+        own = about_classes(result.own[[place for place, _ in places]], self.reserved)
         self.association.observe(
             frame.camera, frame.header.stamp, names, frame.bbox[rows][:, [0, 1, 3, 4]], own
         )

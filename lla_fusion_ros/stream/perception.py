@@ -30,6 +30,7 @@ from lla_fusion_ros.stream.received import ViewQueue, ViewShape
 from lla_fusion_ros.stream.scores import ScoreQueue, ScoreReader, ScoreStage
 from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.pmf import about_classes
 from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.tally import Tally
 
@@ -76,7 +77,7 @@ class Perception:
         self.topics = {camera: contract.detections_topic(camera) for camera in cameras}
         self.tally = tally or Tally()
         self.identity = Identity(cameras, settings, self.tally)
-        self.joining = Joining(cameras, settings.identity == "auto", self.tally)
+        self.joining = Joining(cameras, settings.identity == "auto", self.tally, len(bundle.reserved))
         self.queue: ImageQueue | ViewQueue
         self.classify: ClassifyStage | ScoreStage | None = None
         own = {camera: (wiring or {}).get(camera, CameraWiring()) for camera in cameras}
@@ -210,7 +211,8 @@ class Perception:
         shared = np.flatnonzero([is_global(frame.camera, name) for name in frame.ids])
         if len(shared):
             ids = tuple(frame.ids[row] for row in shared)
-            self._traps.feed_classes(frame.camera, frame.header.stamp, ids, view_pmf(frame)[shared])
+            said = about_classes(view_pmf(frame)[shared], self.joining.reserved)
+            self._traps.feed_classes(frame.camera, frame.header.stamp, ids, said)
 
     def prepare(self, settings: Sequence[Any]) -> Callable[[], list[str]]:
         """Try changed settings out; LlaFusionError refuses them.

@@ -29,7 +29,7 @@ from lla_fusion_ros.stream.queues import Feed, PairQueue
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.tally import Tally
-from lla_fusion_ros.types.views import QUALITIES, Views, box_sides
+from lla_fusion_ros.types.views import OLDER_QUALITIES, QUALITIES, Views, box_sides
 
 HASH_PREFIX = "sha256:"
 MOST_UNSURE = 100  # frames of a camera that wait to be told which bundle they come from
@@ -52,15 +52,18 @@ class ViewShape:
         return np.concatenate([logits, features, *quality], axis=1, dtype=np.float32)
 
     def unpack(self, rows: np.ndarray) -> Views:
-        """The inverse of `pack`; rows of another width are refused."""
+        """The inverse of `pack`; rows of another width are refused, qualities they lack are not known."""
         width = self.networks * (self.classes + self.features)
-        if rows.shape[1] not in (width, width + len(QUALITIES)):
+        measured = rows.shape[1] - width
+        if measured not in (0, len(OLDER_QUALITIES), len(QUALITIES)):
             raise InputError(f"embeddings have {rows.shape[1]} columns, this bundle needs {width}")
         split = self.networks * self.classes
+        quality = np.full((len(rows), len(QUALITIES)), np.nan, np.float32)
+        quality[:, :measured] = rows[:, width:]
         return Views(
             rows[:, :split].reshape(-1, self.networks, self.classes),
             rows[:, split:width].reshape(-1, self.networks, self.features),
-            rows[:, width:] if rows.shape[1] > width else None,
+            quality if measured else None,
         )
 
 

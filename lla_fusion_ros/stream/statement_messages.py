@@ -14,7 +14,7 @@ from lla_fusion_ros.reliance.decisions import Costs
 from lla_fusion_ros.reliance.statements import CONFIDENCE, Reliance
 from lla_fusion_ros.stream.frame_messages import Outgoing
 from lla_fusion_ros.stream.frames import FusedFrame
-from lla_fusion_ros.warnings.result import CANNOT_TELL, OUT_OF_DISTRIBUTION, REASONS
+from lla_fusion_ros.warnings.result import CANNOT_TELL, NOTHING_THERE, OUT_OF_DISTRIBUTION, REASONS
 
 _STRANGE = [REASONS.index(OUT_OF_DISTRIBUTION), REASONS.index(CANNOT_TELL)]
 
@@ -71,9 +71,9 @@ class Statements:
         sets, bounds, strange = self.sets(fused), self.bounds(fused), _strange(fused)
         statuses = []
         for row, (name, verdict) in enumerate(zip(fused.result.ids, fused.result.verdicts, strict=True)):
-            answer = (
-                "cannot tell" if CANNOT_TELL in verdict.reasons else "unknown" if strange[row] else "known"
-            )
+            answer = "unknown" if strange[row] else "known"
+            for reason in (NOTHING_THERE, CANNOT_TELL):
+                answer = reason.replace("_", " ") if reason in verdict.reasons else answer
             inside = [i for i in np.argsort(-verdict.pmf, kind="stable") if sets[row, i]]
             everything = len(inside) == len(self.class_names)
             values = {

@@ -160,6 +160,18 @@ def among_named(pmf: np.ndarray, reserved: int) -> np.ndarray:
     return np.asarray(named / named.sum(axis=-1, keepdims=True))
 
 
+def about_classes(pmf: np.ndarray, reserved: int) -> np.ndarray:
+    """What is said of the named classes: where that is a reserved outcome, the last ones, any of them.
+
+    [..., outcomes] -> [..., classes]
+    """
+    if not reserved:
+        return pmf
+    named = pmf[..., :-reserved]
+    left = 1.0 - named.sum(axis=-1, keepdims=True)
+    return np.asarray(named + left / max(named.shape[-1], 1))
+
+
 def percent(p: float) -> str:
     """A probability for people; only what is certain is 100%."""
     return ">99%" if 0.995 <= p < 1 else f"{p:.0%}"

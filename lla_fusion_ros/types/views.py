@@ -18,8 +18,19 @@ from lla_fusion_ros.types.errors import InputError
 State = TypeVar("State")
 # Further rows of some tracks: places among the tracks, and one row of the state for each.
 Others = Sequence[tuple[np.ndarray, np.ndarray]]
-# What is measured of a crop, whatever it shows; see `images.quality`.
-QUALITIES = ("brightness", "contrast", "sharpness", "grain", "colour", "colour_sharpness", "clipped", "black")
+# What is measured of a crop, whatever it shows; see `images.quality`. Older files know the first ones only.
+QUALITIES = (
+    "brightness",
+    "contrast",
+    "sharpness",
+    "grain",
+    "colour",
+    "colour_sharpness",
+    "clipped",
+    "black",
+    "focus",
+)
+OLDER_QUALITIES = QUALITIES[:8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +40,7 @@ class Views:
     Attributes:
         logits: g = W phi before the softmax.                        [tracks, networks, classes]
         features: last hidden layer with a 1 appended for the bias.  [tracks, networks, features]
-        quality: of the crops (`images.quality`), where they are known.       [tracks, qualities]
+        quality: of the crops (`images.quality`), NaN where it is not known.  [tracks, qualities]
         size: side of the box in image pixels, NaN where it is not known.     [tracks]
     """
 
@@ -64,11 +75,10 @@ class Views:
             if not np.isfinite(array).all():
                 raise InputError(f"views.{name} contains NaN or infinity")
         if self.quality is not None and not (
-            self.quality.shape == (len(self), len(QUALITIES)) and np.isfinite(self.quality).all()
+            self.quality.shape == (len(self), len(QUALITIES)) and not np.isinf(self.quality).any()
         ):
-            raise InputError(
-                f"views.quality has shape {self.quality.shape}, expected [tracks, {len(QUALITIES)}] finite"
-            )
+            expected = f"[tracks, {len(QUALITIES)}] without infinity"
+            raise InputError(f"views.quality has shape {self.quality.shape}, expected {expected}")
         if self.size is not None and self.size.shape != (len(self),):
             raise InputError(f"views.size has shape {self.size.shape}, expected [tracks]")
         if len(self.logits) != len(self.features):

@@ -31,6 +31,7 @@ class Seen:
     reference: TrackViews | None = None
     conditions: TrackViews | None = None
     unreadable: TrackViews | None = None
+    distant: TrackViews | None = None
 
     @property
     def base(self) -> TrackViews:
@@ -44,6 +45,7 @@ def fit_warnings(
     reference: TrackViews | None = None,
     conditions: TrackViews | None = None,
     unreadable: TrackViews | None = None,
+    distant: TrackViews | None = None,
     seed: int = 0,
 ) -> WarningModel:
     """The warning model of a bundle.
@@ -52,11 +54,12 @@ def fit_warnings(
     further conditions they are met in; `outside` are background and synthetic outliers (never the held-out
     classes). Thresholds come from known tracks alone: the false-alarm rate is the share of them that ever
     raise the warning, limited in each regime and condition (`TrackViews.regime`), too. `unreadable` are known
-    objects in pictures too bad to tell anything. `reference` are the tracks whose features count as known,
-    such as the training tracks; without them it is `inside`, and each of its tracks is then measured against
-    a space made without its own object, so that the rates stay honest.
+    objects in pictures too bad to tell anything, `distant` ones far away, some of them hidden in part: they
+    tell what small boxes add to the score that is usual. `reference` are the tracks whose features count as
+    known, such as the training tracks; without them it is `inside`, and each of its tracks is then measured
+    against a space made without its own object, so that the rates stay honest.
     """
-    seen = Seen(posterior, inside, outside, reference, conditions, unreadable)
+    seen = Seen(posterior, inside, outside, reference, conditions, unreadable, distant)
     return fit_warnings_of([seen], known_space(seen.base), seed)
 
 
@@ -76,20 +79,22 @@ def fit_warnings_of(seen: Sequence[Seen], space: FeatureSpace, seed: int = 0) ->
             f"warnings need at least 10 validation tracks and 10 outliers, "
             f"there are {len(inside)} and {strangers}"
         )
-    known, strange, bad, said = [], [], [], []
+    known, strange, bad, far, said = [], [], [], [], []
     for each in seen:
         weak, own = weak_posterior(each.posterior), known_space(each.base)
         met = each.inside if each.conditions is None else joined([each.inside, each.conditions])
-        parts = [(own, np.arange(len(met)))]
-        if each.reference is None:
-            parts = _crossed(each.base, met, seed)
-        known.append(score_rows(parts, weak, met))
+        known.append(_known_rows(each, own, weak, met, seed))
         strange.append(score_rows([(own, np.arange(len(each.outside)))], weak, each.outside))
         if each.unreadable is not None:
             bad.append(score_rows([(own, np.arange(len(each.unreadable)))], weak, each.unreadable))
+        if each.distant is not None:
+            far.append(_known_rows(each, own, weak, each.distant, seed))
         said.append(_said(each.posterior, each.inside, inside.longest))
     unknown, usual, quality = fit_unknown(
-        ScoreRows.joined(known), ScoreRows.joined(strange), ScoreRows.joined(bad) if bad else None
+        ScoreRows.joined(known),
+        ScoreRows.joined(strange),
+        ScoreRows.joined(bad) if bad else None,
+        ScoreRows.joined(far) if far else None,
     )
     return WarningModel(
         space=space,
@@ -99,6 +104,16 @@ def fit_warnings_of(seen: Sequence[Seen], space: FeatureSpace, seed: int = 0) ->
         camera=fit_camera(np.concatenate(said), inside, seed),
         quality=quality,
     )
+
+
+def _known_rows(
+    seen: Seen, own: FeatureSpace, weak: EnsemblePosterior, tracks: TrackViews, seed: int
+) -> ScoreRows:
+    """Scores of known objects, each by a space that it had no part in."""
+    parts = [(own, np.arange(len(tracks)))]
+    if seen.reference is None:
+        parts = _crossed(seen.base, tracks, seed)
+    return score_rows(parts, weak, tracks)
 
 
 def _crossed(base: TrackViews, tracks: TrackViews, seed: int) -> list[tuple[FeatureSpace, np.ndarray]]:

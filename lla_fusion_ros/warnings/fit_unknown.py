@@ -2,7 +2,7 @@
 
 A logistic regression over scores: known tracks against background, what detectors deliver by mistake, and
 against sign-like outliers. A linear regression tells which score is usual for a known object in pictures of
-some quality; what is odd, but not beyond that, is not unknown, but "cannot tell".
+some quality, to which small boxes add; what is odd, but not beyond that, is not unknown, but "cannot tell".
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from lla_fusion_ros.types.views import take_rows
 from lla_fusion_ros.warnings.model import (
     MOST_STANDARD,
     NEVER,
+    RATES,
     SCORES,
     AlarmTable,
     Detector,
+    Distance,
     FeatureSpace,
     Usual,
     quality_columns,
@@ -38,6 +40,11 @@ TELLING = ("neighbours", "energy")
 RARE = 0.02  # share of known tracks whose score is followed over the number of their views
 FOLLOWED = 0.5  # share of its fall that is followed: more finds unknown objects later, but more of them
 BEST_PICTURES = 0.5  # share of the pictures of known tracks that count as equally good, the best ones
+UNREADABLE_WEIGHT = 2.0  # of pictures too bad to tell, among what the usual score is fitted on
+NEAR = 20.0  # pixels: smaller boxes may add to the usual score
+MOST_RISE = 64.0  # score that a box of half that side may add
+FAR_RATES = (0.05, 0.02, 0.01)
+SMALLEST_SHARE = 0.05  # of the small boxes that are smaller than those a bundle is fitted for
 ALLOWANCE = 1.75  # times the stated rate in any one regime or condition
 
 
@@ -48,6 +55,7 @@ class ScoreRows:
     Attributes:
         values: [rows, scores]
         quality: mean over the views.  [rows, qualities]
+        log_size: mean ln of the box's side, NaN where it is not known.  [rows]
         track, length: number of the track, and of its views.  [rows]
         group: the regime or condition a track was seen under, or the kind of stranger it is.  [rows]
         source: the physical object.  [rows]
@@ -55,6 +63,7 @@ class ScoreRows:
 
     values: np.ndarray
     quality: np.ndarray
+    log_size: np.ndarray
     track: np.ndarray
     length: np.ndarray
     group: np.ndarray
@@ -100,13 +109,17 @@ def score_rows(
                 if len(chosen):
                     means = take_rows(sums, chosen * len(lengths) + place).means()
                     values, _ = score_table(space, weak, means)
-                    found.append((values, means.quality, chunk[chosen], np.full(len(chosen), length)))
-    scored, pictures, track, seen = (np.concatenate(column) for column in zip(*found, strict=True))
-    return ScoreRows(scored, pictures, track, seen, tracks.regime[track], tracks.source[track])
+                    seen = np.full(len(chosen), length)
+                    found.append((values, means.quality, means.log_size, chunk[chosen], seen))
+    scored, pictures, sizes, track, seen = (np.concatenate(column) for column in zip(*found, strict=True))
+    return ScoreRows(scored, pictures, sizes, track, seen, tracks.regime[track], tracks.source[track])
 
 
 def fit_unknown(
-    known: ScoreRows, strange: ScoreRows, unreadable: ScoreRows | None
+    known: ScoreRows,
+    strange: ScoreRows,
+    unreadable: ScoreRows | None,
+    distant: ScoreRows | None = None,
 ) -> tuple[Detector, Usual | None, dict[str, float]]:
     """What tells unknown objects, the scores usual in pictures, and how well each score tells by itself."""
     used = np.isin(SCORES, TELLING)
@@ -115,6 +128,8 @@ def fit_unknown(
     score = told(known.values)
     unknown = replace(told, alarm=known.alarm(score))
     usual = None if unreadable is None else fit_usual(told, known, strange, unreadable)
+    if usual is not None and distant is not None and np.isfinite(distant.log_size).all():
+        usual = replace(usual, distance=fit_distance(told, usual, distant))
     quality = {
         f"auroc_{name}": auroc(known.values[:, i], strange.values[:, i]) for i, name in enumerate(SCORES)
     }
@@ -153,18 +168,45 @@ def fit_usual(told: Detector, known: ScoreRows, strange: ScoreRows, unreadable: 
     known objects, the score usual in its pictures is theirs.
     """
     score = told(known.values)
-    kinds = [(known, score), (unreadable, told(unreadable.values))]
+    kinds = [(known, score, 1.0), (unreadable, told(unreadable.values), UNREADABLE_WEIGHT)]
     for group in np.intersect1d(strange.group, known.group):
         rows = strange.take(np.flatnonzero(strange.group == group))
-        kinds.append((rows, np.full(len(rows.track), score[known.group == group].mean())))
-    columns = np.concatenate([quality_columns(rows.quality) for rows, _ in kinds])
-    target = np.concatenate([values for _, values in kinds])
-    picture = fit_linear(columns, target, np.concatenate([rows.weights() for rows, _ in kinds]) / len(kinds))
+        kinds.append((rows, np.full(len(rows.track), score[known.group == group].mean()), 1.0))
+    columns = np.concatenate([quality_columns(rows.quality) for rows, _, _ in kinds])
+    target = np.concatenate([values for _, values, _ in kinds])
+    weight = np.concatenate([share * rows.weights() for rows, _, share in kinds])
+    picture = fit_linear(columns, target, weight / weight.sum())
     expected = picture(columns)
     best = float(np.quantile(expected[: len(score)], BEST_PICTURES))
     usual = Usual(picture, best, float(expected.max()))
     alarm = known.alarm(score - usual(known.quality))
     return replace(usual, picture=replace(picture, alarm=alarm))
+
+
+def fit_distance(told: Detector, usual: Usual, distant: ScoreRows) -> Distance:
+    """The least rise with which known objects far away are called unknown as rarely as those nearby.
+
+    That is judged at the rates FAR_RATES, in each condition that makes them small.
+    """
+    beyond = told(distant.values) - usual(distant.quality)
+    smallest = float(np.exp(np.quantile(distant.log_size, SMALLEST_SHARE)))
+    rates = np.isin(RATES, FAR_RATES)
+    allowed = np.array(usual.picture.alarm.thresholds)[rates]
+
+    def with_rise(rise: float) -> Distance:
+        return Distance(NEAR, rise, smallest)
+
+    def enough(rise: float) -> bool:
+        thresholds = distant.alarm(beyond - with_rise(rise)(distant.log_size)).thresholds
+        return bool((np.array(thresholds)[rates] <= allowed).all())
+
+    low, high = 0.0, MOST_RISE
+    if enough(low):
+        return with_rise(low)
+    while high - low > 1e-3:
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return with_rise(high)
 
 
 def fit_detector(

@@ -7,6 +7,7 @@ import numpy as np
 from lla_fusion_ros.fusion.hypotheses import Belief
 from lla_fusion_ros.fusion.measure import MeasuredViews, zero_views
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
+from lla_fusion_ros.types.pmf import about_classes
 from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.views import (
     Others,
@@ -24,6 +25,7 @@ from lla_fusion_ros.warnings.result import (
     IDENTITY_SWITCH,
     OUT_OF_DISTRIBUTION,
     REASONS,
+    TESTED,
     Decision,
     Level,
     Scores,
@@ -44,9 +46,14 @@ class TrackWarnings:
     """State rows of all tracks, as many as the engine's. Without a model every track is found ordinary."""
 
     def __init__(
-        self, model: WarningModel | None, change: AlarmTable, posterior: EnsemblePosterior, rows: int
+        self,
+        model: WarningModel | None,
+        change: AlarmTable,
+        posterior: EnsemblePosterior,
+        rows: int,
+        reserved: int = 0,
     ) -> None:
-        self._model = model
+        self._model, self._reserved = model, reserved
         self._change = change
         self._posterior = posterior
         self._standing = Standing.nothing(rows)
@@ -96,11 +103,13 @@ class TrackWarnings:
         belief: Belief,
         lead: np.ndarray | None = None,
         others: Others = (),
+        nothing: np.ndarray | None = None,
     ) -> tuple[Scores, Decision]:
         """Take in one view of each row. A track whose past ended is asked about what it shows from now on.
 
         camera, stamp: of all views; count [rows]: views fused so far, this one included; lead [rows]: the row
-        that speaks for the object, others: rows of further tracks that are the same object
+        that speaks for the object, others: rows of further tracks that are the same object; nothing [rows]
+        bool: what leads is that nothing is there
         """
         lead = rows if lead is None else lead
         if self._model is None or not settings.warnings:
@@ -112,8 +121,11 @@ class TrackWarnings:
             scores = self._scores(self._model, rows, lead, others)
         if settings.warnings:
             scores.p_values[:, SWITCH] = self._change.p_value(belief.odds)
+        before = take_rows(self._standing, lead)
+        if nothing is None or not settings.warnings:
+            nothing = np.zeros(len(rows), bool)
         decision, standing = decide(
-            scores.p_values, count, take_rows(self._standing, lead), settings, stamp, belief.class_change
+            scores.p_values, count, before, settings, stamp, belief.class_change, nothing
         )
         put_rows(self._standing, lead, standing)
         return scores, decision
@@ -121,8 +133,9 @@ class TrackWarnings:
     def _add(self, rows: np.ndarray, views: MeasuredViews, camera: int, stamp: int) -> None:
         assert self._model is not None
         put_rows(self._sums, rows, add(take_rows(self._sums, rows), Sums.of(views)))
+        said = evidence(about_classes(views.mean_pmf, self._reserved))
         recent = take_rows(self._recent, rows)
-        put_rows(self._recent, rows, recent.pushed(evidence(views.mean_pmf), camera, stamp))
+        put_rows(self._recent, rows, recent.pushed(said, camera, stamp))
 
     def hand_over(self, rows: np.ndarray) -> np.ndarray:
         """Others speak for these tracks from now on; which of them were warned of.  [rows] bool"""
@@ -159,7 +172,7 @@ class TrackWarnings:
         assert self._model is not None
         p = self._posterior
         sums = Sums.zeros(rows, p.networks, p.classes, p.features)
-        return sums, RecentViews.zeros(rows, p.classes)
+        return sums, RecentViews.zeros(rows, p.classes - self._reserved)
 
 
 def due_for_scores(views: np.ndarray, scored: np.ndarray) -> np.ndarray:
@@ -177,10 +190,10 @@ def due_for_scores(views: np.ndarray, scored: np.ndarray) -> np.ndarray:
 
 
 def rates(settings: FusionSettings) -> dict[str, float]:
-    """The false-alarm rate of each reason, in the order of REASONS."""
+    """The false-alarm rate of each reason, in the order of TESTED."""
     unknown = settings.ood_false_alarm  # unknown object and bad picture are two answers to one question
     numbers = unknown, settings.switch_false_alarm, settings.disagreement_false_alarm, unknown
-    return {reason: float(rate) for reason, rate in zip(REASONS, numbers, strict=True)}
+    return {reason: float(rate) for reason, rate in zip(TESTED, numbers, strict=True)}
 
 
 def decide(
@@ -190,20 +203,24 @@ def decide(
     settings: FusionSettings,
     stamp: int,
     class_change: np.ndarray,
+    nothing: np.ndarray,
 ) -> tuple[Decision, Standing]:
     """What to say of the tracks of a frame, and what to remember of it.
 
     From one changing class to another is what such objects do, no warning. Cameras that contradict each other
     show no switch.
-    p_values [t, reasons], views [t] fused so far, class_change [t] bool
+    p_values [t, tested], views [t] fused so far, class_change, nothing [t] bool
     """
-    raised = raised_reasons(p_values, views, before.warned, settings)
+    raised = raised_reasons(p_values, views, before.warned[:, : len(TESTED)], settings)
     raised[:, SWITCH] &= ~class_change & ~raised[:, DISAGREEMENT]
     until = np.where(raised[:, SWITCH], stamp + HOLD, before.until)
     raised[:, SWITCH] |= stamp < before.until
+    level = np.where(nothing, Level.WARN, Level.OK)
+    level = np.maximum(levels(raised, p_values, settings), level)
+    raised = np.column_stack([raised, nothing])
     decision = Decision(
         raised=raised,
-        level=levels(raised, p_values, settings),
+        level=level,
         switched=raised[:, SWITCH] & ~before.warned[:, SWITCH],
         ended=np.logical_and(before.warned.any(axis=1), ~raised.any(axis=1)),
     )
@@ -219,7 +236,7 @@ def raised_reasons(
     to a rate that is as much smaller, so that the rate remains one per track. The out-of-distribution score
     settles instead of trying again. What is odd for a known object, but not for one in such pictures, is not
     called unknown: nobody can tell.
-    p_values [t, reasons], views [t] fused so far, warned [t, reasons] with the last view -> [t, reasons]
+    p_values [t, tested], views [t] fused so far, warned [t, tested] with the last view -> [t, tested]
     """
     limit = np.where(warned, HYSTERESIS, 1.0) * list(rates(settings).values())
     limit[:, [SWITCH, DISAGREEMENT]] *= np.minimum(1.0, LIFE / np.maximum(views, 1))[:, None]
@@ -232,7 +249,7 @@ def raised_reasons(
 def levels(raised: np.ndarray, p_values: np.ndarray, settings: FusionSettings) -> np.ndarray:
     """OK, WARN, or ERROR: a switch, or ten times rarer than its rate; a bad picture is never an error.
 
-    2 x [t, reasons] -> [t] int
+    2 x [t, tested] -> [t] int
     """
     grave = raised & (p_values <= ERROR_FACTOR * np.array(list(rates(settings).values())))
     grave[:, SWITCH] = raised[:, SWITCH]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lla_fusion_ros.types.errors import BundleError, InputError
-from lla_fusion_ros.types.views import QUALITIES
+from lla_fusion_ros.types.views import OLDER_QUALITIES, QUALITIES
 
 DISTRUST = 2.0  # a view weighs e^(-DISTRUST H), H the entropy of its pmf: useless frames say little
 MOST_STANDARD = 8.0  # standard deviations that a score may count
@@ -205,34 +205,80 @@ def quality_columns(quality: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True)
+class Distance:
+    """What the size of the boxes adds to the score that is usual: far objects show little, and look odd.
+
+    Attributes:
+        near: side in image pixels from which on it adds nothing.
+        rise: what it adds at half that side.
+        smallest: side of the smallest boxes that were fitted on; nobody can tell what smaller ones show.
+    """
+
+    near: float = 1.0
+    rise: float = 0.0
+    smallest: float = 0.0
+
+    def __call__(self, log_size: np.ndarray) -> np.ndarray:
+        """Nothing where the size is not known.  [t] -> [t]"""
+        return self.rise * np.maximum(np.nan_to_num(self.near * np.exp(-log_size)) - 1.0, 0.0)
+
+    def beyond(self, log_size: np.ndarray) -> np.ndarray:
+        """Which boxes are smaller than any that were fitted on.  [t] -> [t] bool"""
+        return np.exp(log_size) < self.smallest
+
+    def check(self) -> None:
+        numbers = np.array([self.near, self.rise, self.smallest])
+        if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
+            raise BundleError("the warning model's 'distance' is not three numbers of at least 0")
+
+
+@dataclass(frozen=True, slots=True)
 class Usual:
     """The score that known objects have in pictures of some quality; an unknown one must be beyond it.
 
     Attributes:
         picture: of `quality_columns`, the mean score; its thresholds are those of the score beyond it.
         lowest, highest: what it is limited to, as pictures may be unlike any that were fitted on.
+        names: the qualities it was fitted on.
+        distance: what small boxes add.
     """
 
     picture: Detector
     lowest: float
     highest: float
+    names: tuple[str, ...] = QUALITIES
+    distance: Distance = Distance()
 
     def __call__(self, quality: np.ndarray) -> np.ndarray:
-        """[t, qualities] -> [t]"""
-        return np.clip(self.picture(quality_columns(quality)), self.lowest, self.highest)
+        """[t, qualities] -> [t], NaN where one of them is not known"""
+        columns = quality_columns(quality[:, [QUALITIES.index(name) for name in self.names]])
+        return np.clip(self.picture(columns), self.lowest, self.highest)
 
     def check(self) -> None:
-        self.picture.check("usual", quality_columns(np.zeros((1, len(QUALITIES)))).shape[1])
+        wrong = [name for name in self.names if name not in QUALITIES]
+        if wrong:
+            raise BundleError(f"the warning model knows a quality that this version does not: '{wrong[0]}'")
+        self.picture.check("usual", quality_columns(np.zeros((1, len(self.names)))).shape[1])
         if not np.isfinite([self.lowest, self.highest]).all() or self.lowest > self.highest:
             raise BundleError("the warning model's 'usual' scores have no range")
+        self.distance.check()
 
     def as_dict(self) -> dict[str, Any]:
-        return {"picture": self.picture.as_dict(), "lowest": self.lowest, "highest": self.highest}
+        return {
+            "picture": self.picture.as_dict(),
+            "lowest": self.lowest,
+            "highest": self.highest,
+            "names": list(self.names),
+            "distance": asdict(self.distance),
+        }
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Usual:
+        """Files made before qualities had names know the older ones, and nothing of distance."""
         picture = Detector.from_dict(record["picture"])
-        return cls(picture, float(record["lowest"]), float(record["highest"]))
+        names = tuple(record.get("names", OLDER_QUALITIES))
+        distance = Distance(**record.get("distance", {}))
+        return cls(picture, float(record["lowest"]), float(record["highest"]), names, distance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,20 +306,27 @@ class WarningModel:
         """The same in nanoseconds."""
         return round(self.camera_span * 1e9)
 
-    def p_values(self, score: np.ndarray, quality: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def p_values(
+        self, score: np.ndarray, quality: np.ndarray, log_size: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """p_known, in pictures as good or bad as these, and p_readable, in whatever pictures.  2 x [t]
 
-        Where the usual score itself is that of few known tracks, nothing can be called unknown.
-        score [t], quality [t, qualities], NaN where it was not measured: both are the same then.
+        Where the usual score itself is that of few known tracks, nothing can be called unknown, nor in boxes
+        smaller than any that were fitted on, where nobody can tell.
+        score [t], quality [t, qualities], NaN where it was not measured: both are the same then;
+        log_size [t]: ln of the box's side, NaN where it is not known
         """
         odd = self.unknown.alarm.p_value(score)
         if self.usual is None:
             return odd, odd
-        judged = np.isfinite(quality).all(axis=1)
-        usual = self.usual(np.where(judged[:, None], quality, 0.0))
-        given = self.usual.picture.alarm.p_value(score - usual)
+        usual = self.usual(quality)
+        judged = np.isfinite(usual)
+        usual = np.where(judged, usual, 0.0)
+        given = self.usual.picture.alarm.p_value(score - usual - self.usual.distance(log_size))
         hopeless = self.unknown.alarm.p_value(usual) <= BAD_PICTURES
-        return np.where(judged, np.where(hopeless, 1.0, given), odd), odd
+        known = np.where(judged, np.where(hopeless, 1.0, given), odd)
+        beyond = self.usual.distance.beyond(log_size)
+        return np.where(beyond, 1.0, known), np.where(beyond, RATES[-1], odd)
 
     def check(self, networks: int, features: int) -> None:
         """Refuse a model whose parts do not fit each other or the ensemble, before it meets a frame."""

@@ -12,8 +12,10 @@ OUT_OF_DISTRIBUTION = "out_of_distribution"
 IDENTITY_SWITCH = "identity_switch"
 CAMERA_DISAGREEMENT = "camera_disagreement"
 CANNOT_TELL = "cannot_tell"
-REASONS = (OUT_OF_DISTRIBUTION, IDENTITY_SWITCH, CAMERA_DISAGREEMENT, CANNOT_TELL)
-# What users see of the p-values, on /ood_warnings and in fused.csv, in the order of REASONS.
+NOTHING_THERE = "nothing_there"  # also the name of the outcome that leads then
+TESTED = (OUT_OF_DISTRIBUTION, IDENTITY_SWITCH, CAMERA_DISAGREEMENT, CANNOT_TELL)  # each has a p-value
+REASONS = (*TESTED, NOTHING_THERE)
+# What users see of the p-values, on /ood_warnings and in fused.csv, in the order of TESTED.
 P_VALUE_NAMES = ("familiarity", "consistency", "agreement", "readability")
 
 
@@ -31,7 +33,7 @@ class Scores:
 
     Attributes:
         mutual_information, ood_score: as in Verdict.                            [tracks]
-        p_values: those of Verdict, in the order of REASONS.                     [tracks, reasons]
+        p_values: those of Verdict, in the order of TESTED.                      [tracks, tested]
     """
 
     mutual_information: np.ndarray
@@ -41,7 +43,7 @@ class Scores:
     @classmethod
     def ordinary(cls, tracks: int) -> Scores:
         """Of tracks that nobody watches."""
-        return cls(np.zeros(tracks), np.zeros(tracks), np.ones((tracks, len(REASONS))))
+        return cls(np.zeros(tracks), np.zeros(tracks), np.ones((tracks, len(TESTED))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +115,12 @@ class Verdicts(Sequence[Verdict]):
     Attributes:
         pmf: [tracks, classes]
         entropy, mutual_information, ood_score: as in Verdict.             [tracks]
-        p_values: as in Scores.                                            [tracks, reasons]
+        p_values: as in Scores.                                            [tracks, tested]
         views: views fused so far, by camera.                              [tracks, cameras]
         cameras: names of the columns of `views`.
         level: 0, 1 or 2.                                                  [tracks] int
         raised: which of REASONS hold.                                     [tracks, reasons] bool
-        thresholds: false-alarm rate at which each reason is raised.
+        thresholds: false-alarm rate at which each tested reason is raised.
     """
 
     pmf: np.ndarray

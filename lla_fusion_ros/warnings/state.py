@@ -14,6 +14,7 @@ from lla_fusion_ros.types.views import QUALITIES
 from lla_fusion_ros.warnings.model import DISTRUST
 from lla_fusion_ros.warnings.result import REASONS
 
+SMALLEST_SIDE = 1.0  # pixels: no box counts as smaller
 WINDOW = 10  # views that are compared with each other
 
 
@@ -29,6 +30,7 @@ class Sums:
         logits: mean-centred logits, mean over networks.             [tracks, classes]
         features: of each network, with the 1 for the bias.          [tracks, networks, D]
         quality: of the crops; NaN where that of any is not known.   [tracks, qualities]
+        log_size: ln of the box's side in image pixels; NaN alike.   [tracks]
     """
 
     count: np.ndarray
@@ -41,16 +43,19 @@ class Sums:
     logits: np.ndarray
     features: np.ndarray
     quality: np.ndarray
+    log_size: np.ndarray
 
     @classmethod
     def zeros(cls, tracks: int, networks: int, classes: int, features: int) -> Sums:
-        shapes = ((), (), (), (), (), (), (classes,), (classes,), (networks, features), (len(QUALITIES),))
+        sums = (classes,), (classes,), (networks, features), (len(QUALITIES),), ()
+        shapes = (*((),) * 6, *sums)
         return cls(*(np.zeros((tracks, *shape)) for shape in shapes))
 
     @classmethod
     def of(cls, views: MeasuredViews) -> Sums:
         """One view of each track."""
         unknown = np.full((len(views), len(QUALITIES)), np.nan)
+        size = unknown[:, 0] if views.size is None else np.maximum(views.size, SMALLEST_SIDE)
         summed = (
             views.entropy,
             views.energy,
@@ -60,6 +65,7 @@ class Sums:
             views.mean_centred,
             views.bounded_features,
             unknown if views.quality is None else views.quality.astype(np.float64),
+            np.log(size, dtype=np.float64),
         )
         weight = np.exp(-DISTRUST * views.entropy)
         return cls(np.ones(len(views)), weight, *(_times(weight, each) for each in summed))

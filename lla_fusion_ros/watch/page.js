@@ -1,9 +1,10 @@
 "use strict";
 // Everything that comes from the graph is set as text, never as HTML.
 const SAYS = { out_of_distribution: "unknown object", identity_switch: "identity switch",
-  camera_disagreement: "cameras disagree", cannot_tell: "cannot tell: bad pictures" };
-const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#7a7a7a"];
+  camera_disagreement: "cameras disagree", cannot_tell: "cannot tell: bad pictures", nothing_there: "nothing there" };
+const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800"], NOTHING = "#7a7a7a";
 const MEANT = { blue: 0, orange: 1, amber: 1, green: 2, red: 5, yellow: 6 };
+const MILD = ["cannot tell", "nothing there"];
 const IN_VIEW = 2;
 const $ = id => document.getElementById(id);
 const rows = new Map(), cards = new Map(), colours = new Map();
@@ -99,7 +100,7 @@ function row(each) {
 
 function fill(line, each) {
   const cells = line.cellsOf;
-  line.className = (inView(each) ? "" : "gone ") + (each.answer === "cannot tell" ? "tell" : each.look ? "look" : "");
+  line.className = (inView(each) ? "" : "gone ") + (MILD.includes(each.answer) ? "tell" : each.look ? "look" : "");
   say(line.name, (each.source ? each.source + " " : "") + each.id || "(no id)");
   say(line.label, each.class);
   line.bar.style.width = 100 * each.p + "%";
@@ -115,7 +116,7 @@ function fill(line, each) {
   say(cells[6], each.entropy.toFixed(2));
   say(cells[7], each.changes ? String(each.changes) : "");
   say(cells[8], reasons(each.reasons) || (each.answer === "known" ? "" : each.answer));
-  cells[8].className = each.answer === "cannot tell" ? "warn" : "error";
+  cells[8].className = MILD.includes(each.answer) ? "warn" : "error";
 }
 
 function showRows() {
@@ -154,7 +155,8 @@ async function showHistory() {
   const classes = [...new Set(points.map(point => point[2]))];
   for (const label of classes) if (!colours.has(label)) {
     const word = label.toLowerCase().split(" ").find(each => Object.hasOwn(MEANT, each));
-    colours.set(label, COLOURS[word ? MEANT[word] : colours.size % COLOURS.length]);
+    colours.set(label, label === "nothing_there" ? NOTHING
+      : COLOURS[word ? MEANT[word] : colours.size % COLOURS.length]);
   }
   const colour = label => colours.get(label);
   draw("rect", chart, { x: 56, y: 10, width: 834, height: 140, class: "ground" });
@@ -162,7 +164,7 @@ async function showHistory() {
   points.forEach(([stamp, , label, p, entropy, level, why], at) => {
     const left = x(stamp), wide = Math.max((at + 1 < points.length ? x(points[at + 1][0]) : left + 2) - left, 1);
     draw("rect", chart, { x: left, y: y(p), width: wide, height: 150 - y(p), fill: colour(label) });
-    if (level || why) draw("rect", chart, { x: left, y: 154, width: wide, height: 8, class: why.includes("cannot_tell") ? "doubt" : "alarm" });
+    if (level || why) draw("rect", chart, { x: left, y: 154, width: wide, height: 8, class: /cannot_tell|nothing_there/.test(why) ? "doubt" : "alarm" });
     if (at && points[at - 1][2] !== label) draw("line", chart, { x1: left, x2: left, y1: 4, y2: 152, class: "change" });
     line += (at ? "L" : "M") + left.toFixed(1) + "," + y(Math.min(entropy / 4, 1)).toFixed(1);
   });

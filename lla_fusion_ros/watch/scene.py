@@ -43,7 +43,7 @@ class Watched:
     Attributes:
         number: of this watcher, never used again.
         seen: class and probability of the last frame alone, by camera.
-        answer: known, unknown or cannot tell; empty where nobody says.
+        answer: known, unknown, cannot tell or nothing there; empty where nobody says.
         bound: upper bound of the error; None where nobody says.
         choices: the classes of its set, as text.
         changes: how often the shown class changed.
@@ -69,7 +69,7 @@ class Watched:
 
     @property
     def needs_a_look(self) -> bool:
-        return bool(self.level or self.reasons or self.answer in ("unknown", "cannot tell"))
+        return bool(self.level or self.reasons or self.answer not in ("", "known"))
 
     def as_dict(self, now: float) -> dict[str, Any]:
         """Ready for JSON, without the history."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -123,6 +124,14 @@ def test_frames_until_a_new_state_leads_are_counted_from_the_change():
     assert scores["accuracy"] == 0.75 and scores["last_accuracy"] == 1.0
 
 
+def test_a_moment_at_which_the_cameras_see_both_states_is_before_the_change():
+    drive = a_drive(["red", "red", "red", "green", "green", "green"], [30.0] * 6, ["a"] * 6)
+    drive = replace(drive, stamp=np.array([0, 5, 100, 105, 200, 205]) * 1_000_000)
+    said = [("red", 0.99)] * 3 + [("red", 0.95)] + [("red", 0.6), ("green", 0.8)]
+    rows = rows_of([drive], [shown(drive, said)], NAMES, CHANGING)
+    assert lags(rows) == {"changes": 1, "first": 1.0, "second": 1.0, "stale": 1.0}
+
+
 def test_a_change_that_nobody_sees_before_or_after_does_not_count():
     drive = a_drive(["red", "red"], [30.0] * 2, ["a", "a"])
     rows = rows_of([drive], [shown(drive, [("red", 0.9)] * 2)], NAMES, CHANGING)
@@ -146,6 +155,7 @@ def test_warnings_are_shares_of_objects_and_of_views_in_boxes_of_a_size():
     assert unknown["ordinary", "< 14"] == [1.0, 1.0]
     assert unknown["ordinary", "14-20"] == [0.5, 0.5]
     assert unknown["unknown", ">= 32"] == [1.0, 1.0]
+    assert unknown["ordinary", ">= 14"] == found["ordinary", ">= 14"]["reasons"]["any warning"] == [0.5, 0.5]
     assert unknown["ordinary", ">= 32"] is None
 
 

@@ -84,8 +84,9 @@ def test_a_million_views_leave_the_sums_of_a_fuser_where_recomputation_puts_them
 
 def test_a_million_views_leave_the_sums_of_the_warnings_where_recomputation_puts_them() -> None:
     qualities = np.random.default_rng(3).random((DIFFERENT, 1, len(QUALITIES)), np.float32)
-    views = zip(views_of_a_long_track(), qualities, strict=True)
-    measured_views = [measured(Views(view.logits, view.features, own), POSTERIOR) for view, own in views]
+    sizes = np.linspace(8, 90, DIFFERENT, dtype=np.float32)[:, None]
+    views = zip(views_of_a_long_track(), qualities, sizes, strict=True)
+    measured_views = [measured(Views(view.logits, view.features, *own), POSTERIOR) for view, *own in views]
     check_without_drift([Sums.of(view) for view in measured_views])
 
 

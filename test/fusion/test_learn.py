@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -118,6 +120,22 @@ def test_the_formula_that_is_fitted_is_the_one_that_fuses(name) -> None:
     tensors.log()[:, 0].sum().backward()
     learned = set(fuser.scalars) | set(fuser.vectors)  # type: ignore[attr-defined]
     assert all(torch.isfinite(fuser.value[key].grad).all() for key in learned)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ["pool", "evidence_pool"])
+def test_no_number_is_fitted_to_a_bound(name) -> None:
+    """Also where nothing tells of it, or where more is always better: what is near is always right here."""
+    posterior = make_posterior(2, CLASSES, FEATURES)
+    logits, features, steps, label = make_tracks(2, np.array([1.0, 1.0]))
+    right = logits.mean(axis=2).argmax(axis=2) == label[:, None]
+    size = np.where(right, 60.0, 8.0)
+    tracks = replace(TrackViews.of_one_camera(logits, features, steps, label), size=size)
+    kind = fusers()[name]
+    values = kind.fit(posterior, tracks)
+    for key, scalar in kind.scalars.items():
+        assert scalar.low < values[key] < scalar.high, key
+    assert values["size"] > 1
+    assert values == kind.fit(posterior, tracks)
 
 
 def test_a_fit_on_tracks_that_are_all_right_stays_as_unsure_as_their_number_allows() -> None:

@@ -34,8 +34,15 @@ def test_each_quality_follows_what_spoils_a_picture(crop) -> None:
     assert measured(np.full_like(crop, 255))["clipped"] == measured(np.zeros_like(crop))["black"] == 1.0
 
 
+def test_focus_falls_with_blur_whatever_the_contrast(crop) -> None:
+    plain, blurred = measured(crop)["focus"], measured(cv2.GaussianBlur(crop, (0, 0), 3))["focus"]
+    assert blurred < plain - 0.5
+    assert measured(crop // 3 + 60)["focus"] == pytest.approx(plain, abs=0.1)
+
+
 def test_many_crops_at_once_give_what_each_gives_alone(crop) -> None:
     many = np.stack([np.roll(crop, i, axis=1) for i in range(AT_ONCE // 40**2 + 3)])
     assert crop_quality(many)[-1].tolist() == crop_quality(many[-1:])[0].tolist()
     assert crop_quality(many[:0]).shape == (0, len(QUALITIES))
-    assert np.isfinite(crop_quality(np.zeros((1, 8, 8, 3), np.uint8))).all()
+    for side in (4, 5, 8):
+        assert np.isfinite(crop_quality(np.zeros((1, side, side, 3), np.uint8))).all()

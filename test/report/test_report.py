@@ -15,7 +15,7 @@ from lla_fusion_ros.replay.output_folder import Wanted, replay_to_folder
 from lla_fusion_ros.replay.replay import ReplayOptions
 from lla_fusion_ros.report.page import ReportInput, report_html
 from lla_fusion_ros.report.scoring import SINGLE_FRAME, FuserScores, ReplayScores, WarningScores
-from lla_fusion_ros.report.svg import COLOURS, class_colours
+from lla_fusion_ros.report.svg import CLASS_COLOURS, COLOURS, class_colours
 from lla_fusion_ros.report.tracks import (
     MOST_POINTS,
     MOST_THUMBNAILS,
@@ -281,7 +281,7 @@ def test_sets_are_held_against_the_truth():
 def test_colours_differ_where_classes_meet_however_many_there_are():
     charts = [[a, b, c] for a in range(43) for b, c in ((a + 1, a + 2), (a + 7, a + 3))]
     colours = class_colours(charts)
-    assert set(colours.values()) == set(range(len(COLOURS)))
+    assert set(colours.values()) == set(range(CLASS_COLOURS))
     assert all(len({colours[index] for index in chart}) == 3 for chart in charts)
 
 

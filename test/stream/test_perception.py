@@ -18,6 +18,7 @@ from lla_fusion_ros.stream.perception import Guard, Perception
 from lla_fusion_ros.stream.received import HASH_PREFIX
 from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.tally import Tally
+from lla_fusion_ros.types.views import OLDER_QUALITIES, QUALITIES
 from support.tiny_bundle import tiny_bundle
 
 SECOND = 1_000_000_000
@@ -315,10 +316,23 @@ def test_embeddings_with_nan_or_of_another_width_are_refused(bundle, perception)
     good = matrix_of(parse_image(view_messages(fused.frame)[1].data))
     broken = good.copy()
     broken[0, 0] = np.nan
-    for matrix in (broken, good[:, 1:], good[:1], np.zeros((0, good.shape[1]), np.float32)):
+    for matrix in (broken, good[:, 2:], good[:1], np.zeros((0, good.shape[1]), np.float32)):
         fusion.offer("left", "views", view_messages(fused.frame)[0].data)
         fusion.offer("left", "views/embeddings", write_image(fused.frame.header, matrix, "32FC1"))
     assert fusion.tally.of("left")["dropped_bad_embeddings"] == 4 and not fusion.step()
+
+
+def test_embeddings_recorded_with_fewer_qualities_lack_the_newer_ones(bundle, perception):
+    send(perception)
+    (fused,) = perception.step()
+    _, fusion = over_the_wire(bundle, [])
+    matrix = matrix_of(parse_image(view_messages(fused.frame)[1].data))
+    older = matrix[:, : len(OLDER_QUALITIES) - len(QUALITIES)]
+    fusion.offer("left", "views", view_messages(fused.frame)[0].data)
+    fusion.offer("left", "views/embeddings", write_image(fused.frame.header, older, "32FC1"))
+    quality = fusion.step()[-1].frame.views.quality
+    np.testing.assert_array_equal(quality[:, : len(OLDER_QUALITIES)], matrix[:, -len(QUALITIES) :][:, :8])
+    assert np.isnan(quality[:, len(OLDER_QUALITIES) :]).all()
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,15 @@ from lla_fusion_ros.bundle.bundle import SCORES
 from lla_fusion_ros.bundle.score_bundle import bundle_of, score_bundle, with_class_names
 from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.detections import Listing, parse_detections, write_detections
-from lla_fusion_ros.messages.status import write_label_info
+from lla_fusion_ros.messages.status import parse_diagnostics, write_label_info
 from lla_fusion_ros.stream.frame_messages import fused_messages
 from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.stream.scores import DOUBT, ScoreReader
-from lla_fusion_ros.stream.stream_settings import CameraWiring
+from lla_fusion_ros.stream.statement_messages import Statements
+from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.errors import BundleError, InputError
+from lla_fusion_ros.types.settings import FusionSettings
+from lla_fusion_ros.warnings.result import Level
 
 START, STEP = 10**12, 10**8
 
@@ -117,6 +120,33 @@ def test_an_object_over_empty_road_is_listed_as_nothing_first_and_where_few_are_
         assert sum(p for _, p in listed) == pytest.approx(1)
         expected = ["nothing_there", ""] if number < 2 else ["car", "nothing_there", ""]
         assert [name for name, _ in listed] == expected or number == 2
+
+
+def test_where_nothing_leads_it_is_warned_of_until_a_class_does():
+    perception, told = perception_of("car", "bus"), []
+    for number, score in enumerate((0.2, 0.2, 0.95, 0.95, 0.95, 0.95)):
+        perception.offer("left", "detections", said(number, scores=(score,)))
+        (fused,) = perception.step()
+        (verdict,) = fused.result.verdicts
+        told.append((verdict.reasons, verdict.level, fused.result.cleared))
+        answer = Statements(perception.scores.names(), None, None, 0.9).track_status(fused)
+        (status,) = parse_diagnostics(answer.data)[1]
+        assert status.values["answer"] == ("nothing there" if verdict.reasons else "known")
+    assert told[0] == (("nothing_there",), Level.WARN, ()) and told[-1] == ((), Level.OK, ())
+    assert [cleared for *_, cleared in told].count(("left/a",)) == 1
+    quiet = Perception(score_bundle(("car",)), None, ["left"], None, FusionSettings(warnings=False))
+    quiet.offer("left", "detections", said(0, scores=(0.2,)))
+    assert quiet.step()[0].result.verdicts[0].reasons == ()
+
+
+def test_what_says_that_nothing_is_there_contradicts_no_camera():
+    stream = StreamSettings(identity="global")
+    perception = Perception(score_bundle(("car", "bus")), None, ["left", "right"], stream)
+    for number in range(200):
+        for camera, score in (("left", 0.97), ("right", 0.03)):
+            perception.offer(camera, "detections", said(number, scores=(score,)))
+            perception.step()
+    assert not perception.troubles()
 
 
 def test_fusers_that_need_features_are_refused_with_those_that_do_not():

@@ -11,7 +11,7 @@ from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.stream.frames import FusedFrame, ViewFrame
 from lla_fusion_ros.stream.identity import track_id
 from lla_fusion_ros.types.views import Views
-from lla_fusion_ros.warnings.result import REASONS, Verdicts
+from lla_fusion_ros.warnings.result import REASONS, TESTED, Verdicts
 
 
 def frame(
@@ -37,7 +37,7 @@ def frame(
         zeros + 0.5,
         zeros,
         zeros,
-        np.ones((n, len(REASONS))),
+        np.ones((n, len(TESTED))),
         np.ones((n, 1), int),
         ("left",),
         raised[:, 0] * 1,

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.pmf import (
+    about_classes,
+    among_named,
     decide,
     entropy,
     max_shift,
@@ -216,3 +218,10 @@ def test_what_is_no_distribution_is_refused_with_the_cause():
 )
 def test_only_what_is_certain_is_a_hundred_per_cent(p, told) -> None:
     assert percent(p) == told
+
+
+def test_reserved_outcomes_are_left_out_or_say_nothing_of_the_classes():
+    pmf = np.array([[0.6, 0.2, 0.2], [0.0, 0.0, 1.0]])
+    np.testing.assert_allclose(among_named(pmf, 1), [[0.75, 0.25], [0.5, 0.5]])
+    np.testing.assert_allclose(about_classes(pmf, 1), [[0.7, 0.3], [0.5, 0.5]])
+    assert among_named(pmf, 0) is about_classes(pmf, 0) is pmf

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 from lla_fusion_ros.types.errors import InputError
-from lla_fusion_ros.types.views import Views, add, box_sides, grown, put_rows, rows_of, state_bytes, take_rows
+from lla_fusion_ros.types.views import (
+    Views,
+    add,
+    box_sides,
+    grown,
+    put_rows,
+    rows_of,
+    state_bytes,
+    take_rows,
+    widened,
+)
 
 
 def views(tracks=4, networks=2, classes=3, features=5):
@@ -66,3 +76,16 @@ def test_a_state_grows_by_empty_rows_and_knows_its_size():
     larger = grown(state(3), state(2))
     assert rows_of(larger) == 5 and state_bytes(larger) == 5 * 3 * 8
     np.testing.assert_array_equal(larger.count, [0, 1, 2, 0, 1])
+
+
+@dataclass(frozen=True)
+class Claims:
+    count: np.ndarray
+    total: np.ndarray
+
+
+def test_a_further_class_stands_before_the_reserved_ones_and_is_least_likely():
+    before = Claims(np.array([3, 0]), np.array([[2.0, 1.0], [-4.0, -2.0]]))
+    after = widened(before, Claims(np.zeros(2), np.zeros((2, 3))), 1)
+    np.testing.assert_array_equal(after.count, [3, 0])
+    np.testing.assert_array_equal(after.total, [[2, 0, 1], [-4, -8, -2]])

@@ -114,6 +114,30 @@ def test_what_is_odd_in_pictures_too_bad_to_tell_is_not_called_unknown(world) ->
     assert np.mean(lowest(strangers, 0) <= 0.02) > 0.8
 
 
+def at_size(tracks, side: float):
+    return replace(tracks, size=np.full(tracks.logits.shape[:2], side, np.float32))
+
+
+def test_far_away_known_objects_may_look_odder_and_below_the_fitted_sizes_nobody_can_tell(world) -> None:
+    inside, dark, night = (in_the_dark(world, world.known(150), darkness) for darkness in (0.0, 0.5, 1.5))
+    outside, far = in_the_dark(world, world.strange(80), 0.0), in_the_dark(world, world.known(150), 0.9)
+    plain = replace(far, quality=inside.quality, regime=np.full(150, "far"))  # odd, in good pictures
+    model = fit_warnings(
+        world.posterior, inside, outside, conditions=dark, unreadable=night, distant=at_size(plain, 10.0)
+    )
+    assert model.usual is not None and model.usual.distance.rise > 0
+    assert model.usual.distance.smallest == pytest.approx(10.0)
+    fresh = replace(in_the_dark(world, world.known(300), 0.9, 1), quality=None)
+    fresh = replace(fresh, quality=np.tile(inside.quality, (2, 1, 1)))
+
+    def called(tracks, reason: int) -> float:
+        return float(np.mean(lowest(scores_along(world, model, tracks)[2:], reason) <= 0.02))
+
+    assert called(at_size(fresh, 10.5), 0) <= 0.1 < called(at_size(fresh, 40.0), 0)
+    assert called(at_size(fresh, 40.0), 0) == called(fresh, 0)  # nothing is known of the size
+    assert called(at_size(fresh, 6.0), 0) == 0.0 and called(at_size(fresh, 6.0), 3) == 1.0
+
+
 def test_thresholds_follow_the_quality_of_the_pictures(world) -> None:
     """Known objects in poor pictures need not make the warning blind in good ones."""
     inside, dark, night = (in_the_dark(world, world.known(150), darkness) for darkness in (0.0, 0.7, 1.5))
@@ -159,7 +183,8 @@ def rows_along(objects: int, lengths: tuple[int, ...], level: float, seed: int) 
         values[:, SCORES.index(name)] = level + rng.normal(size=len(views)) / np.sqrt(views)
     values[:, SCORES.index("length")] = np.log(np.minimum(views, SETTLED))
     track, group = np.repeat(np.arange(objects), len(lengths)), np.full(len(views), "clean")
-    return ScoreRows(values, np.full((len(views), len(QUALITIES)), np.nan), track, views, group, track)
+    unknown = np.full((len(views), len(QUALITIES)), np.nan)
+    return ScoreRows(values, unknown, unknown[:, 0], track, views, group, track)
 
 
 def test_the_threshold_follows_known_tracks_as_they_settle() -> None:

@@ -157,12 +157,12 @@ def test_ten_times_rarer_is_an_error_and_a_switch_always_is() -> None:
 TENTH = 100_000_000
 
 
-def decisions(found: list[np.ndarray], class_change: bool = False) -> list:
+def decisions(found: list[np.ndarray], class_change: bool = False, nothing: tuple[int, ...] = ()) -> list:
     """Of one track, view by view."""
     standing, out = Standing.nothing(1), []
     for view, p_values in enumerate(found, start=1):
-        change = np.array([class_change])
-        decision, standing = decide(p_values, np.array([view]), standing, RULES, view * TENTH, change)
+        change, empty = np.array([class_change]), np.array([view in nothing])
+        decision, standing = decide(p_values, np.array([view]), standing, RULES, view * TENTH, change, empty)
         out.append(decision)
     return out
 
@@ -180,4 +180,11 @@ def test_from_one_changing_class_to_another_nothing_is_warned_of() -> None:
 
 def test_while_cameras_disagree_there_is_no_switch() -> None:
     found = decisions([p(), p(one_object=0.001, cameras_agree=0.001)])
-    assert found[-1].raised[0].tolist() == [False, False, True, False]
+    assert found[-1].raised[0].tolist() == [False, False, True, False, False]
+
+
+def test_where_nothing_is_there_it_is_warned_of_as_long_as_that_leads() -> None:
+    found = decisions([p()] * 3, nothing=(1, 2))
+    assert [each.raised[0].tolist() for each in found] == [[False] * 4 + [on] for on in (True, True, False)]
+    assert [int(each.level[0]) for each in found] == [Level.WARN, Level.WARN, Level.OK]
+    assert [bool(each.ended[0]) for each in found] == [False, False, True]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lla_fusion_ros.types.errors import BundleError
-from lla_fusion_ros.types.views import QUALITIES
+from lla_fusion_ros.types.views import OLDER_QUALITIES, QUALITIES
 from lla_fusion_ros.warnings.fit import fit_warnings
 from lla_fusion_ros.warnings.model import RATES, AlarmTable, Detector, Usual, WarningModel, quality_columns
 from support.feature_world import FeatureWorld
@@ -60,11 +60,29 @@ def test_scores_beyond_what_is_usual_in_such_pictures_are_alarming(model) -> Non
     told = replace(model, unknown=replace(model.unknown, alarm=table), usual=Usual(linear, -2.0, 3.0))
     quality = rng.normal(size=(300, len(QUALITIES)))
     quality = quality[np.argsort(told.usual(quality))]
-    found = np.stack([told.p_values(np.full(300, s), quality)[0] for s in np.linspace(-9, 8, 40)])
+    size = np.full(300, np.nan)
+    found = np.stack([told.p_values(np.full(300, s), quality, size)[0] for s in np.linspace(-9, 8, 40)])
     assert (np.diff(found, axis=0) <= 1e-12).all() and (np.diff(found, axis=1) >= -1e-12).all()
     assert (found[-1] < 0.01).any() and (found[-1] == 1.0).any() and (found[0] == 1.0).all()
-    unmeasured = told.p_values(np.zeros(1), np.full((1, len(QUALITIES)), np.nan))
+    unmeasured = told.p_values(np.zeros(1), np.full((1, len(QUALITIES)), np.nan), size[:1])
     assert unmeasured[0] == unmeasured[1] == table.p_value(np.zeros(1))
+
+
+def test_files_made_before_qualities_had_names_know_the_first_ones(world, model) -> None:
+    columns = quality_columns(np.zeros((1, len(OLDER_QUALITIES)))).shape[1]
+    linear = Detector(np.zeros(columns), np.ones(columns), np.ones(columns), 0.0, model.unknown.alarm)
+    arrays, record = replace(model, usual=Usual(linear, -2.0, 3.0, OLDER_QUALITIES)).to_parts()
+    for new in ("names", "distance"):
+        del record["usual"][new]
+    old = WarningModel.from_parts(arrays, record)
+    old.check(world.posterior.networks, world.posterior.features)
+    quality = np.random.default_rng(0).normal(size=(20, len(QUALITIES)))
+    quality[:, len(OLDER_QUALITIES) :] = np.nan  # as in views recorded then
+    p_known, p_readable = old.p_values(np.full(20, 1.0), quality, np.log(np.full(20, 2.0)))
+    assert np.isfinite(p_known).all() and (p_known != p_readable).any()
+    record["usual"]["names"] = ["smell"]
+    with pytest.raises(BundleError, match="smell"):
+        WarningModel.from_parts(arrays, record).check(world.posterior.networks, world.posterior.features)
 
 
 def test_usual_scores_of_no_range_are_refused(world, model) -> None:

@@ -26,6 +26,7 @@ from lla_fusion_ros.report.truth import OUTSIDE, Judge, Truth
 from lla_fusion_ros.stream.frames import ViewFrame
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError
+from lla_fusion_ros.types.pmf import about_classes
 from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.track_views import TrackViews
 from lla_fusion_ros.warnings.fit import CAMERA_SPAN
@@ -167,7 +168,7 @@ def _fitted(
     choice = choose_default(posterior, tracks, candidates=CANDIDATES, folds=FOLDS, seed=seed)
     reliance = calibrate(choice.pmf, tracks.real, tracks.label, tracks.regime, tracks.source)
     stage("thresholds of contradictions", 0, 0)
-    model = contradictions(views.mean_pmf, tracks, bundle.classes, seed)
+    model = contradictions(views.mean_pmf, tracks, bundle.classes, seed, len(bundle.reserved))
     arrays, record = model.to_parts()
     meta = replace(
         bundle.meta,
@@ -184,10 +185,12 @@ def _fitted(
     return replace(done_bundle, meta=replace(done_bundle.meta, scores=scores))
 
 
-def contradictions(mean_pmf: np.ndarray, tracks: TrackViews, classes: int, seed: int) -> WarningModel:
+def contradictions(
+    mean_pmf: np.ndarray, tracks: TrackViews, classes: int, seed: int, reserved: int = 0
+) -> WarningModel:
     """A warning model of contradicting cameras only: what is unknown cannot be told without features."""
     shape = (len(tracks), tracks.longest)
-    said = evidence(mean_pmf).reshape(*shape, -1).astype(np.float32)
+    said = evidence(about_classes(mean_pmf, reserved)).reshape(*shape, -1).astype(np.float32)
     one = np.ones((1, 1, 1))
     space = FeatureSpace(
         bank=np.ones((1, 1)),

@@ -11,7 +11,7 @@ import numpy as np
 from lla_fusion_ros.lab.calibration.collect import by_track, views_of_crops
 from lla_fusion_ros.lab.datasets import REGIMES, CropSet, TrackSet, border_of, cut, outlier_tracks
 from lla_fusion_ros.lab.datasets.background import backgrounds
-from lla_fusion_ros.lab.datasets.conditions import CONDITIONS, UNREADABLE, under_condition
+from lla_fusion_ros.lab.datasets.conditions import CONDITIONS, DISTANT, UNREADABLE, under_condition
 from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.track_views import TrackViews, joined
 from lla_fusion_ros.types.views import Views
@@ -34,11 +34,13 @@ class WarningTracks:
     Attributes:
         conditions: known objects under CONDITIONS.
         unreadable: known objects under UNREADABLE.
+        distant: known objects under DISTANT.
         strange: background, and synthetic outliers made from known objects.
     """
 
     conditions: TrackViews
     unreadable: TrackViews
+    distant: TrackViews
     strange: TrackViews
 
 
@@ -64,6 +66,7 @@ def warning_tracks(
     return WarningTracks(
         views_under(classify, known, CONDITIONS, size, margin, seed),
         views_under(classify, known, UNREADABLE, size, margin, seed),
+        views_under(classify, known, DISTANT, size, margin, seed),
         # Groups weigh the same: every condition of the background as much as all sign-like outliers, which
         # alone would teach that any odd picture of a sign is unknown.
         joined([*background, replace(signlike, regime=np.full(len(signlike), "sign-like"))]),
@@ -85,12 +88,12 @@ def seen_by(
     """What networks say of all that warnings are fitted on; `views` are those of the unseen tracks."""
     crops = cut(unseen, size, margin, border_of(size))
     met = warning_tracks(classify, unseen, crops, margin, outliers, folder, seed)
-    conditions, unreadable = (
+    conditions, unreadable, distant = (
         replace(tracks, source=tracks.source + views.source.min())
-        for tracks in (met.conditions, met.unreadable)
+        for tracks in (met.conditions, met.unreadable, met.distant)
     )
     known = known_views(classify, train, size, margin, seed)
-    return Seen(posterior, views, met.strange, known, conditions, unreadable)
+    return Seen(posterior, views, met.strange, known, conditions, unreadable, distant)
 
 
 def known_views(classify: Classify, train: TrackSet, size: int, margin: float, seed: int) -> TrackViews:
@@ -118,9 +121,8 @@ def warning_crops(validation: TrackSet, outliers: int) -> int:
     views = sum(len(track.frames) for track in _thinned(validation).tracks)
     per_track = views / max(min(len(validation.tracks), MOST_TRACKS), 1)
     background = 2 * outliers * BACKGROUND_FRAMES * len(BACKGROUND_CONDITIONS)
-    return round(
-        views * (len(CONDITIONS) + len(UNREADABLE)) + background + len(REGIMES) * outliers * per_track
-    )
+    conditions = len(CONDITIONS) + len(UNREADABLE) + len(DISTANT)
+    return round(views * conditions + background + len(REGIMES) * outliers * per_track)
 
 
 def _thinned(tracks: TrackSet) -> TrackSet:

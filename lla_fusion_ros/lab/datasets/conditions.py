@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import cv2
 import numpy as np
 
+from lla_fusion_ros.lab.datasets.background import BACKGROUND_KINDS
 from lla_fusion_ros.types.track_set import Frame, Track, TrackSet
 
 Range = tuple[float, float]
@@ -30,6 +31,8 @@ class Condition:
         chroma: pixels that share a colour, along each side.
         jpeg: qualities.
         shift, scale: of the box in every frame, as shares of its side, up to these.
+        covered: share of the tracks that stand behind something else, seen from one side.
+        cover: share of the box that it hides.
     """
 
     blur: Range = (0.0, 0.0)
@@ -42,6 +45,8 @@ class Condition:
     jpeg: tuple[int, int] | None = None
     shift: float = 0.0
     scale: float = 0.0
+    covered: float = 0.0
+    cover: Range = (0.3, 0.55)
 
 
 AS_RECORDED = "as recorded"
@@ -55,6 +60,7 @@ CONDITIONS: dict[str, Condition] = {
     "dark": Condition(gain=(0.2, 0.45), blur=(0.02, 0.035), noise=(0.01, 0.03)),
     "gamma": Condition(gamma=(0.45, 2.2)),
     "blur": Condition(blur=(0.03, 0.06)),
+    "soft focus": Condition(blur=(0.06, 0.1)),
     "noise": Condition(noise=(0.03, 0.08)),
     "colour cast": Condition(cast=0.4),
     "chroma 4:2:0": Condition(chroma=2),
@@ -65,6 +71,12 @@ CONDITIONS: dict[str, Condition] = {
     "small, JPEG 90": Condition(side=(12, 16), jpeg=(90, 90)),
     "shifted, blur, JPEG 70": Condition(shift=0.08, scale=0.1, blur=(0.02, 0.04), jpeg=(70, 70)),
     "cast, noise, JPEG 80": Condition(cast=0.3, noise=(0.02, 0.05), jpeg=(80, 80)),
+}
+
+# Known objects so far away that some look odd for good: half of them are hidden in part.
+DISTANT: dict[str, Condition] = {
+    "far": Condition(side=(8, 12), covered=0.5),
+    "far, JPEG 90": Condition(side=(8, 12), covered=0.5, jpeg=(90, 90)),
 }
 
 # Pictures that hold too little to recognise anything: the right answer is that nobody can tell.
@@ -80,8 +92,8 @@ UNREADABLE: dict[str, Condition] = {
 
 
 def under_condition(tracks: TrackSet, name: str, seed: int = 0) -> TrackSet:
-    """All tracks under a condition of CONDITIONS or UNREADABLE; equal seeds give equal pixels."""
-    condition = {**CONDITIONS, **UNREADABLE}[name]
+    """All tracks under a condition of CONDITIONS, DISTANT or UNREADABLE; equal seeds give equal pixels."""
+    condition = {**CONDITIONS, **DISTANT, **UNREADABLE}[name]
     if condition == Condition():
         return tracks
     return replace(
@@ -99,6 +111,9 @@ def _track(track: Track, condition: Condition, seed: int, number: int) -> Track:
         "noise": rng.uniform(*condition.noise),
         "jpeg": int(rng.integers(condition.jpeg[0], condition.jpeg[1] + 1)) if condition.jpeg else None,
     }
+    if condition.covered and rng.random() < condition.covered:
+        kind = list(BACKGROUND_KINDS.values())[int(rng.integers(len(BACKGROUND_KINDS)))]
+        drawn["cover"] = kind(rng), rng.uniform(*condition.cover), rng.uniform(0, 2 * np.pi)
     return replace(track, frames=tuple(_frame(each, condition, drawn, rng) for each in track.frames))
 
 
@@ -106,6 +121,8 @@ def _frame(frame: Frame, condition: Condition, drawn: dict, rng: np.random.Gener
     frame = _window(frame)
     image, box = frame.image, np.array(frame.box)
     longer = max(box[2] - box[0], box[3] - box[1], 1.0)
+    if "cover" in drawn:
+        image = _covered(image, box, *drawn["cover"])
     if drawn["blur"] > 0:
         image = cv2.GaussianBlur(image, (0, 0), drawn["blur"] * longer, borderType=cv2.BORDER_REPLICATE)
     if drawn["side"] is not None and drawn["side"] < longer:
@@ -133,6 +150,20 @@ def _window(frame: Frame) -> Frame:
     if image.size == 0:  # a box beside its image
         return frame
     return replace(frame, image=image, box=(x0 - left, y0 - top, x1 - left, y1 - top))
+
+
+def _covered(
+    image: np.ndarray, box: np.ndarray, thing: np.ndarray, share: float, heading: float
+) -> np.ndarray:
+    """Something before a share of the box, from one side up to a straight edge; `thing` fills the image."""
+    height, width = image.shape[:2]
+    x0, y0, x1, y1 = box
+    across = np.cos(heading) * ((np.arange(width) + 0.5 - x0) / max(x1 - x0, 1.0) - 0.5)
+    down = np.sin(heading) * ((np.arange(height) + 0.5 - y0) / max(y1 - y0, 1.0) - 0.5)
+    extent = abs(np.cos(heading)) + abs(np.sin(heading))
+    behind = across[None, :] + down[:, None] > extent * (0.5 - share)
+    pasted = cv2.resize(thing, (width, height), interpolation=cv2.INTER_AREA)
+    return np.where(behind[..., None], pasted, image)
 
 
 def _light(image: np.ndarray, drawn: dict, rng: np.random.Generator) -> np.ndarray:

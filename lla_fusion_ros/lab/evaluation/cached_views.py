@@ -19,7 +19,7 @@ from lla_fusion_ros.lab.datasets import Regime, TrackSet
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.track_views import TrackViews
 
-_VERSION = 3  # raised when the same key would give other arrays, for instance after a change to `degrade`
+_VERSION = 4  # raised when the same key would give other arrays, for instance after a change to `degrade`
 
 
 def default_cache() -> Path:

@@ -13,7 +13,7 @@ from lla_fusion_ros.engine.engine import FusionEngine, Observation
 from lla_fusion_ros.lab.calibration.warning_tracks import views_under
 from lla_fusion_ros.lab.datasets import TrackSet
 from lla_fusion_ros.lab.datasets.background import background_tracks
-from lla_fusion_ros.lab.datasets.conditions import AS_RECORDED, CONDITIONS, UNREADABLE
+from lla_fusion_ros.lab.datasets.conditions import AS_RECORDED, CONDITIONS, DISTANT, UNREADABLE
 from lla_fusion_ros.types.settings import FusionSettings
 from lla_fusion_ros.types.track_views import TrackViews
 from lla_fusion_ros.types.views import Views
@@ -41,7 +41,7 @@ def warning_rates(
 ) -> Iterator[dict[str, Any]]:
     """One record for known tracks under each condition, and one for each kind of stranger."""
     sets: list[tuple[str, TrackSet, Iterable[str]]] = [
-        ("known", known, (*CONDITIONS, *UNREADABLE)),
+        ("known", known, (*CONDITIONS, *DISTANT, *UNREADABLE)),
         ("unknown", strange, (AS_RECORDED,)),
         ("drawn background", background_tracks(BACKGROUND_TRACKS, seed=SEED + seed), (AS_RECORDED,)),
     ]

@@ -8,7 +8,7 @@ import pytest
 
 from lla_fusion_ros.lab.datasets import cut, load_dataset
 from lla_fusion_ros.lab.datasets.background import BACKGROUND_KINDS, background_tracks
-from lla_fusion_ros.lab.datasets.conditions import CONDITIONS, UNREADABLE, under_condition
+from lla_fusion_ros.lab.datasets.conditions import CONDITIONS, DISTANT, UNREADABLE, under_condition
 from lla_fusion_ros.types.errors import DatasetError
 
 
@@ -17,7 +17,7 @@ def tracks():
     return load_dataset("signworld", None, tracks=2, frames=3, seed=3)
 
 
-@pytest.mark.parametrize("name", [*CONDITIONS, *UNREADABLE])
+@pytest.mark.parametrize("name", [*CONDITIONS, *DISTANT, *UNREADABLE])
 def test_a_condition_changes_the_crops_and_equal_seeds_give_equal_ones(tracks, name) -> None:
     plain = cut(tracks, 32, 0.1).images
     once, again = (cut(under_condition(tracks, name, seed=5), 32, 0.1).images for _ in range(2))

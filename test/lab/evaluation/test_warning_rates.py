@@ -9,7 +9,7 @@ from lla_fusion_ros.bundle import load_bundle
 from lla_fusion_ros.bundle.resources import find_model
 from lla_fusion_ros.cli.main import main
 from lla_fusion_ros.lab.datasets import load_dataset
-from lla_fusion_ros.lab.datasets.conditions import CONDITIONS, UNREADABLE
+from lla_fusion_ros.lab.datasets.conditions import CONDITIONS, DISTANT, UNREADABLE
 from lla_fusion_ros.lab.datasets.sign_sets import BELGIUM_NAMES, GTSRB_NAMES
 from lla_fusion_ros.lab.datasets.strangers import STRANGERS
 from lla_fusion_ros.lab.evaluation import warning_rates
@@ -27,7 +27,8 @@ def test_every_condition_and_kind_of_stranger_is_counted(tmp_path, monkeypatch) 
     stages: list[str] = []
     parts = chosen.inside, chosen.outside, str(tmp_path), 0
     records = list(warning_rates.warning_rates(bundle, Classifier(bundle), *parts, stages.append))
-    assert [r["condition"] for r in records if r["tracks_of"] == "known"] == [*CONDITIONS, *UNREADABLE]
+    conditions = [r["condition"] for r in records if r["tracks_of"] == "known"]
+    assert conditions == [*CONDITIONS, *DISTANT, *UNREADABLE]
     assert {r["tracks_of"]: r["tracks"] for r in records} == {
         "known": 12,
         "unknown": 3,
@@ -52,7 +53,8 @@ def test_background_without_conditions_is_refused(capsys) -> None:
 
 def test_the_stated_rate_holds_for_the_shipped_sign_world_on_tracks_it_never_saw(monkeypatch) -> None:
     monkeypatch.setattr(warning_rates, "BACKGROUND_TRACKS", 0)
-    monkeypatch.setattr(warning_rates, "UNREADABLE", {})
+    for others in ("DISTANT", "UNREADABLE"):
+        monkeypatch.setattr(warning_rates, others, {})
     shown = ("as recorded", "JPEG 50", "dark, JPEG 95")
     monkeypatch.setattr(warning_rates, "CONDITIONS", {name: CONDITIONS[name] for name in shown})
     bundle = load_bundle(find_model("signworld"))
