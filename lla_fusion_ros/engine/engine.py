@@ -248,12 +248,14 @@ class FusionEngine:
             spoken_for = np.concatenate([rows[rows != lead], *(more for _, more in others)])
             spoken_for = spoken_for[~np.isin(spoken_for, lead)]
             taken_over = tuple(self._store.ids(spoken_for[self._warnings.hand_over(spoken_for)]))
-        total = self._seen(rows, others).sum(axis=1)
+        seen = self._seen(rows, others)
+        total = seen.sum(axis=1)
         scores, decision = self._warnings.update(
             rows, views, column, stamp, total, self.settings, belief, lead, others, self._nothing(pmf)
         )
-        self._store.restart(rows[belief.ended], camera)
-        seen = self._seen(rows, others)
+        if belief.ended.any():
+            self._store.restart(rows[belief.ended], camera)
+            seen = self._seen(rows, others)
         # What nobody can read is never shown as sure: half of it is "any class".
         unreadable = decision.raised[:, [UNREADABLE]]
         pmf = np.where(unreadable, (pmf + 1 / pmf.shape[1]) / 2, pmf)
@@ -367,7 +369,9 @@ class FusionEngine:
             self._fused.hypotheses.grow(extra)
             if self._fused.state is not None:
                 self._fused.state = grown(self._fused.state, self.fuser.initial(extra))
-        self._warnings.grow(self._store.allocated - self._warnings.rows)
+        extra = self._store.allocated - self._warnings.rows
+        if extra > 0:
+            self._warnings.grow(extra)
 
     def _begin(self, rows: np.ndarray) -> tuple[str, ...]:
         """Empty the rows of tracks that begin; those warned of until now have passed `max_age`."""

@@ -8,7 +8,7 @@ rows that a frame touches and puts them back after the update.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -98,7 +98,7 @@ def box_sides(bbox: np.ndarray) -> np.ndarray:
 
 
 def _arrays(state: Any) -> list[np.ndarray]:
-    return [getattr(state, field.name) for field in fields(state)]
+    return [getattr(state, name) for name in state.__match_args__]  # `fields` takes far longer
 
 
 def add(first: State, second: State) -> State:

@@ -115,8 +115,8 @@ class TrackWarnings:
         if self._model is None or not settings.warnings:
             scores = Scores.ordinary(len(rows))
         else:
-            self._forget_views(rows[belief.ended])
-            self._forget_views(lead[belief.object_ended])
+            if belief.ended.any():
+                self._forget_views(np.append(rows[belief.ended], lead[belief.object_ended]))
             self._add(rows, views, camera, stamp)
             scores = self._scores(self._model, rows, lead, others)
         if settings.warnings:
