@@ -102,6 +102,9 @@ class Bundle:
             )
         if values and "alarm" not in self.meta.changes:
             sentences.append("how often ordinary objects look changed: as often as is usual")
+        usual = self.meta.warnings.get("usual")
+        if usual and "distance" not in usual:
+            sentences.append("what box sizes and focus say of unknown objects: judged without them")
         return tuple(sentences)
 
     def graphs(self, precision: str) -> list[bytes]:

@@ -60,6 +60,17 @@ def test_a_file_that_knows_nothing_of_sizes_runs_and_says_so():
     assert older.older[0] not in fitted.older
 
 
+def test_info_tells_from_which_box_sizes_unknown_objects_are_judged():
+    bundle = tiny_bundle()
+
+    def lines(usual: dict) -> list[str]:
+        return bundle_lines(replace(bundle, meta=replace(bundle.meta, warnings={"usual": usual})), 0)
+
+    assert any("from 8 px" in line for line in lines({"distance": {"smallest": 8.04}}))
+    assert any("judged without them" in line for line in lines({"lowest": 0.0}))
+    assert not any("in smaller ones" in line or "judged" in line for line in lines({"distance": {"smallest": 0.0}}))
+
+
 def test_a_loaded_bundle_computes_the_same(bundle, tmp_path):
     import torch
 
