@@ -32,6 +32,15 @@ if TYPE_CHECKING:  # torch takes seconds to import; a fusion node without networ
 
 ONNX = "onnx"  # the name of the architecture whose networks are graphs only
 PMF_FUSERS = ("ema", "last", "log_linear", "log_odds", "mean_pmf", "pool", "product", "vote")
+# How wrong a detector's sure score can be, and how high the log-odds of a change rise for detectors that are
+# wrong in up to a fifth of the frames; where a file for scores has no numbers of its own.
+SCORE_CHANGES: dict[str, Any] = {
+    "lapse": 0.03,
+    "alarm": {
+        "thresholds": (-5.5, -2.6, -1.8, -0.75, 0.1, 1.0, 1.7, 3.1, 4.0, 4.9, 5.7, 7.7),
+        "tracks": 0,
+    },
+}
 _NETWORK = "network."
 _WARNINGS = "warnings."
 
@@ -290,9 +299,13 @@ class Bundle:
                 raise InputError(f"changing classes: {unknown_name('class', name, known)}")
         return np.isin(self.class_names, names)
 
+    @property
+    def _changes(self) -> dict[str, Any]:
+        return self.meta.changes or (SCORE_CHANGES if self.for_scores else {})
+
     def change_rates(self) -> ChangeRates:
         """How often objects and classes change; what the file does not say is usual."""
-        stored = self.meta.changes
+        stored = self._changes
         rates = ChangeRates(
             **{f.name: float(stored[f.name]) for f in fields(ChangeRates) if f.name in stored}
         )
@@ -304,10 +317,10 @@ class Bundle:
         """How often the log-odds of a change of ordinary tracks ever rise how high."""
         from lla_fusion_ros.warnings.model import USUAL_CHANGE, AlarmTable
 
-        if "alarm" not in self.meta.changes:
+        if "alarm" not in self._changes:
             return USUAL_CHANGE
         try:
-            table = AlarmTable.from_dict(self.meta.changes["alarm"])
+            table = AlarmTable.from_dict(self._changes["alarm"])
         except (KeyError, TypeError) as error:
             raise BundleError(f"bundle '{self.source}': the thresholds of changes lack {error}") from None
         table.check()

@@ -14,7 +14,6 @@ from lla_fusion_ros.posterior.ensemble import EnsemblePosterior
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.warnings.result import NOTHING_THERE
 
-LAPSE = 0.03  # how wrong a detector's sure score can be
 PLACES = 100  # most classes that messages name where nobody else does
 # A view of scores has no features: one that is always 0, and the 1 of the bias.
 NO_FEATURES = (0.0, 1.0)
@@ -68,7 +67,6 @@ def score_meta(class_names: tuple[str, ...], architecture: dict[str, object]) ->
         prior_precision=1.0,
         posterior_temperature=0.0,
         default_fuser="pool",
-        changes={"lapse": LAPSE},
     )
 
 

@@ -143,7 +143,8 @@ def _scores(args: argparse.Namespace, out: Path) -> int:
     write_json({**bundle.meta.as_dict(), "hash": digest}, args.json)
     if args.json != STDOUT:
         tracks = bundle.meta.dataset["tracks"]
-        print(f"{out}: {bundle.classes} classes, default fuser {bundle.meta.default_fuser}, {digest[:12]}")
+        default, classes = bundle.meta.default_fuser, len(bundle.named_classes)
+        print(f"{out}: {classes} classes, default fuser {default}, {digest[:12]}")
         print(f"calibrated on {tracks} tracks; unknown objects are not told: that needs networks")
         for note in notes:
             print(f"note: {note}")

@@ -68,7 +68,9 @@ def test_info_tells_from_which_box_sizes_unknown_objects_are_judged():
 
     assert any("from 8 px" in line for line in lines({"distance": {"smallest": 8.04}}))
     assert any("judged without them" in line for line in lines({"lowest": 0.0}))
-    assert not any("in smaller ones" in line or "judged" in line for line in lines({"distance": {"smallest": 0.0}}))
+    assert not any(
+        "in smaller ones" in line or "judged" in line for line in lines({"distance": {"smallest": 0.0}})
+    )
 
 
 def test_a_loaded_bundle_computes_the_same(bundle, tmp_path):
