@@ -15,13 +15,14 @@ import numpy as np
 
 from lla_fusion_ros import __version__
 from lla_fusion_ros.bundle import Bundle, load_ensemble
+from lla_fusion_ros.bundle.bundle import PMF_FUSERS
 from lla_fusion_ros.bundle.score_bundle import score_bundle
 from lla_fusion_ros.detections.frame import FrameDetections
 from lla_fusion_ros.messages.cdr import Header
 from lla_fusion_ros.messages.contract import DETECTIONS, STATIC_TRANSFORMS, TRANSFORMS
 from lla_fusion_ros.messages.geometry import write_camera_info, write_transforms
 from lla_fusion_ros.messages.images import ImageMessage
-from lla_fusion_ros.report.comparison import COMPARED, ONE_VIEW, SINGLE_FRAME
+from lla_fusion_ros.report.comparison import ONE_VIEW, SINGLE_FRAME
 from lla_fusion_ros.signworld import Drive, DriveSettings
 from lla_fusion_ros.signworld.geometry import rig_of
 from lla_fusion_ros.stream.frame_messages import view_pmf
@@ -130,14 +131,18 @@ def drive_views(bundle: Bundle, seed: int, duration: float) -> DriveViews:
     return DriveViews(seed, duration, views=views, **arrays)
 
 
-def told_of(model: str, ways: tuple[str, ...], duration: float, seed: int) -> dict[tuple[str, str], Told]:
-    """One drive by way and rule, with single frames and the default of one view."""
+def told_of(
+    model: str, ways: tuple[str, ...], rules: tuple[str, ...], duration: float, seed: int
+) -> dict[tuple[str, str], Told]:
+    """One drive by way and rule, with single frames, the default, and the default of one view."""
     bundle = _loaded(model)
     drive = drive_views(bundle, seed, duration)
     told: dict[tuple[str, str], Told] = {}
     for way in ways:
         used = scores_only(bundle) if way == "scores" else bundle
-        for rule in dict.fromkeys((*COMPARED, used.meta.default_fuser)):
+        for rule in dict.fromkeys((*rules, used.meta.default_fuser)):
+            if way == "scores" and rule not in PMF_FUSERS:
+                continue
             told[way, rule], told[way, SINGLE] = _run(drive, bundle, way, rule)
         told[way, ALONE], _ = _run(drive, bundle, way, used.meta.default_fuser, alone=True)
     return told

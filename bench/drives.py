@@ -30,6 +30,7 @@ from bench.drive_scores import CAUSES, PARTS, SURE, all_scores, rows_of
 from lla_fusion_ros import __version__
 from lla_fusion_ros.bundle import load_ensemble
 from lla_fusion_ros.cli.progress import WorkProgress
+from lla_fusion_ros.report.comparison import COMPARED
 from lla_fusion_ros.types.errors import LlaFusionError
 
 SEEDS = "201-220"
@@ -38,7 +39,9 @@ SEEDS = "201-220"
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
     try:
-        record = measure(options.model, options.seeds, options.duration, options.ways, options.jobs)
+        record = measure(
+            options.model, options.seeds, options.duration, options.ways, options.rules, options.jobs
+        )
     except LlaFusionError as error:
         print(f"bench.drives: {error}", file=sys.stderr)
         return 1
@@ -64,6 +67,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "--model", default="signworld", help="bundle, or the name of one that ships (%(default)s)"
     )
     parser.add_argument("--ways", default=",".join(WAYS), help="of %(default)s (default: all)")
+    parser.add_argument(
+        "--rules", default=",".join(COMPARED), help="fusers beside the bundle's default (%(default)s)"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes (one a core)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the record to this file")
     options = parser.parse_args(arguments)
@@ -72,19 +78,25 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     except ValueError:
         parser.error(f"--seeds {options.seeds}: expected numbers and ranges, as 1-6 or 1,3,5")
     options.ways = tuple(filter(None, options.ways.split(",")))
+    options.rules = tuple(filter(None, options.rules.split(",")))
     if not options.seeds or not options.ways or set(options.ways) - set(WAYS):
         parser.error(f"--ways {','.join(options.ways)}: choose some of {', '.join(WAYS)}")
     return options
 
 
 def measure(
-    model: str, seeds: tuple[int, ...], duration: float, ways: tuple[str, ...], jobs: int = 1
+    model: str,
+    seeds: tuple[int, ...],
+    duration: float,
+    ways: tuple[str, ...],
+    rules: tuple[str, ...],
+    jobs: int = 1,
 ) -> dict[str, Any]:
     """The record of all drives."""
     bundle = load_ensemble(model)
     told: list[dict[tuple[str, str], Told]] = []
     with WorkProgress() as progress:
-        for done in _each(partial(told_of, model, ways, duration), seeds, jobs):
+        for done in _each(partial(told_of, model, ways, rules, duration), seeds, jobs):
             told.append(done)
             progress.part("drives", len(told), len(seeds))
     drives = [drive_views(bundle, seed, duration) for seed in seeds]
@@ -92,7 +104,7 @@ def measure(
     tables = {key: rows_of(drives, [own[key] for own in told], classes, changing) for key in told[0]}
     fusers = {way: (scores_only(bundle) if way == "scores" else bundle).meta.default_fuser for way in ways}
     return {
-        "command": "python -m bench.drives " + " ".join(_given(model, seeds, duration, ways)),
+        "command": "python -m bench.drives " + " ".join(_given(model, seeds, duration, ways, rules)),
         "version": __version__,
         "bundle": {"name": model, "hash": bundle.hash},
         "seeds": list(seeds),
@@ -193,7 +205,9 @@ def _seeds(text: str) -> Iterator[int]:
         yield from range(int(first), int(last or first) + 1)
 
 
-def _given(model: str, seeds: tuple[int, ...], duration: float, ways: tuple[str, ...]) -> Iterator[str]:
+def _given(
+    model: str, seeds: tuple[int, ...], duration: float, ways: tuple[str, ...], rules: tuple[str, ...]
+) -> Iterator[str]:
     """The options that give the same record."""
     spans = [seeds[0], seeds[-1]] if seeds == tuple(range(seeds[0], seeds[-1] + 1)) else []
     yield "--seeds " + ("-".join(map(str, spans)) or ",".join(map(str, seeds)))
@@ -203,6 +217,8 @@ def _given(model: str, seeds: tuple[int, ...], duration: float, ways: tuple[str,
         yield f"--model {model}"
     if ways != tuple(WAYS):
         yield f"--ways {','.join(ways)}"
+    if rules != COMPARED:
+        yield f"--rules {','.join(rules)}"
 
 
 if __name__ == "__main__":

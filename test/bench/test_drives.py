@@ -41,7 +41,7 @@ def test_a_drive_is_fused_as_a_replay_of_its_bag_fuses_it(cache, tmp_path):
     drive, bundle = drive_of(1, SECONDS), load_bundle("signworld")
     bag = tmp_path / "drive"
     make_bag(drive_frames(drive), bag, "signworld", CLASS_NAMES, with_ids=False, rig=rig_of(drive))
-    told = told_of("signworld", ("tracking",), SECONDS, 1)
+    told = told_of("signworld", ("tracking",), (), SECONDS, 1)
     views = [drive_views(bundle, 1, SECONDS)]
     sink = ScoreSink(read_truth(truth_beside(bag)), bundle, FusionSettings())
     with Bag(bag) as opened:
@@ -70,6 +70,18 @@ def test_every_way_and_rule_is_scored_and_written_and_the_networks_run_once(
         assert single["of_single"] == alone["of_one_view"] == 1.0
     assert rules["global", "last"]["nll"] == pytest.approx(rules["global", SINGLE]["nll"], rel=1e-3)
     assert {row["default"] for (_, rule), row in rules.items() if rule == "evidence_pool"} == {True}
+
+
+def test_other_rules_and_ways_are_chosen(cache, tmp_path):
+    file = tmp_path / "drives.json"
+    few = ["--seeds", "1,1", "--duration", f"{SECONDS}", "--jobs", "1", "--json", str(file)]
+    assert main([*few, "--ways", "global,scores", "--rules", "ella"]) == 0
+    record = json.loads(file.read_text())
+    assert {(row["way"], row["rule"]) for row in record["lag"]} == {
+        *(("global", rule) for rule in ("ella", "evidence_pool", SINGLE, ALONE)),
+        *(("scores", rule) for rule in ("pool", SINGLE, ALONE)),
+    }
+    assert record["command"].endswith("--seeds 1,1 --duration 2 --ways global,scores --rules ella")
 
 
 def test_what_cannot_be_run_is_one_sentence(capsys):
