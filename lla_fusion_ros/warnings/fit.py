@@ -54,7 +54,7 @@ def fit_warnings(
     further conditions they are met in; `outside` are background and synthetic outliers (never the held-out
     classes). Thresholds come from known tracks alone: the false-alarm rate is the share of them that ever
     raise the warning, limited in each regime and condition (`TrackViews.regime`), too. `unreadable` are known
-    objects in pictures too bad to tell anything, `distant` ones far away, some of them hidden in part: they
+    objects in pictures too bad to tell anything, `distant` ones far away and half hidden: they
     tell what small boxes add to the score that is usual. `reference` are the tracks whose features count as
     known, such as the training tracks; without them it is `inside`, and each of its tracks is then measured
     against a space made without its own object, so that the rates stay honest.

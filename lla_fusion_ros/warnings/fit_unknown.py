@@ -41,7 +41,7 @@ RARE = 0.02  # share of known tracks whose score is followed over the number of 
 FOLLOWED = 0.5  # share of its fall that is followed: more finds unknown objects later, but more of them
 BEST_PICTURES = 0.5  # share of the pictures of known tracks that count as equally good, the best ones
 UNREADABLE_WEIGHT = 2.0  # of pictures too bad to tell, among what the usual score is fitted on
-NEAR = 20.0  # pixels: smaller boxes may add to the usual score
+NEAR = 24.0  # pixels: smaller boxes may add to the usual score
 MOST_RISE = 64.0  # score that a box of half that side may add
 FAR_RATES = (0.05, 0.02, 0.01)
 SMALLEST_SHARE = 0.05  # of the small boxes that are smaller than those a bundle is fitted for
@@ -197,7 +197,7 @@ def fit_distance(told: Detector, usual: Usual, distant: ScoreRows) -> Distance:
         return Distance(NEAR, rise, smallest)
 
     def enough(rise: float) -> bool:
-        thresholds = distant.alarm(beyond - with_rise(rise)(distant.log_size)).thresholds
+        thresholds = distant.alarm(beyond - with_rise(rise)(distant.log_size, distant.length)).thresholds
         return bool((np.array(thresholds)[rates] <= allowed).all())
 
     low, high = 0.0, MOST_RISE

@@ -13,6 +13,7 @@ from lla_fusion_ros.types.views import OLDER_QUALITIES, QUALITIES
 DISTRUST = 2.0  # a view weighs e^(-DISTRUST H), H the entropy of its pmf: useless frames say little
 MOST_STANDARD = 8.0  # standard deviations that a score may count
 BAD_PICTURES = 0.05  # the share of known tracks that are as odd as all are in pictures too bad to tell
+PATIENCE = 30.0  # views after which far objects are judged as sharply as they will be
 # Shares of ordinary tracks, largest first: the grid on which thresholds are kept.
 RATES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0001)
 FEWEST_COUNTED = 5  # objects must be beyond a threshold for it to be read off, not extrapolated
@@ -210,7 +211,8 @@ class Distance:
 
     Attributes:
         near: side in image pixels from which on it adds nothing.
-        rise: what it adds at half that side.
+        rise: what it adds at half that side after PATIENCE views; more after fewer, as what hides a part of
+            an object, or blurs it, goes by when the vehicle comes nearer.
         smallest: side of the smallest boxes that were fitted on; nobody can tell what smaller ones show.
     """
 
@@ -218,9 +220,10 @@ class Distance:
     rise: float = 0.0
     smallest: float = 0.0
 
-    def __call__(self, log_size: np.ndarray) -> np.ndarray:
-        """Nothing where the size is not known.  [t] -> [t]"""
-        return self.rise * np.maximum(np.nan_to_num(self.near * np.exp(-log_size)) - 1.0, 0.0)
+    def __call__(self, log_size: np.ndarray, views: np.ndarray) -> np.ndarray:
+        """Nothing where the size is not known.  2 x [t] -> [t]"""
+        far = np.maximum(np.nan_to_num(self.near * np.exp(-log_size)) - 1.0, 0.0)
+        return self.rise * far * (1.0 + np.log(PATIENCE / np.clip(views, 1.0, PATIENCE)))
 
     def beyond(self, log_size: np.ndarray) -> np.ndarray:
         """Which boxes are smaller than any that were fitted on.  [t] -> [t] bool"""
@@ -307,14 +310,14 @@ class WarningModel:
         return round(self.camera_span * 1e9)
 
     def p_values(
-        self, score: np.ndarray, quality: np.ndarray, log_size: np.ndarray
+        self, score: np.ndarray, quality: np.ndarray, log_size: np.ndarray, views: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """p_known, in pictures as good or bad as these, and p_readable, in whatever pictures.  2 x [t]
 
         Where the usual score itself is that of few known tracks, nothing can be called unknown, nor in boxes
         smaller than any that were fitted on, where nobody can tell.
         score [t], quality [t, qualities], NaN where it was not measured: both are the same then;
-        log_size [t]: ln of the box's side, NaN where it is not known
+        log_size [t]: ln of the box's side, NaN where it is not known; views [t]: how many were seen
         """
         odd = self.unknown.alarm.p_value(score)
         if self.usual is None:
@@ -322,7 +325,7 @@ class WarningModel:
         usual = self.usual(quality)
         judged = np.isfinite(usual)
         usual = np.where(judged, usual, 0.0)
-        given = self.usual.picture.alarm.p_value(score - usual - self.usual.distance(log_size))
+        given = self.usual.picture.alarm.p_value(score - usual - self.usual.distance(log_size, views))
         hopeless = self.unknown.alarm.p_value(usual) <= BAD_PICTURES
         known = np.where(judged, np.where(hopeless, 1.0, given), odd)
         beyond = self.usual.distance.beyond(log_size)

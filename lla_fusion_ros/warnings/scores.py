@@ -50,7 +50,7 @@ def known_scores(
     means = sums.means()
     table, information = score_table(model.space, weak, means, model.unknown.coefficients != 0)
     score = model.unknown(table)
-    return information, score, *model.p_values(score, means.quality, means.log_size)
+    return information, score, *model.p_values(score, means.quality, means.log_size, means.count)
 
 
 def evidence(pmf: np.ndarray) -> np.ndarray:

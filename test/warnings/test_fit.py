@@ -134,6 +134,9 @@ def test_far_away_known_objects_may_look_odder_and_below_the_fitted_sizes_nobody
         return float(np.mean(lowest(scores_along(world, model, tracks)[2:], reason) <= 0.02))
 
     assert called(at_size(fresh, 10.5), 0) <= 0.1 < called(at_size(fresh, 40.0), 0)
+    log_size = np.log([10.0, 10.0, 20.0, 40.0])
+    added = model.usual.distance(log_size, np.array([3.0, 30.0, 3.0, 3.0]))
+    assert added[0] > added[1] > 0 and added[0] > added[2] > added[3] == 0.0
     assert called(at_size(fresh, 40.0), 0) == called(fresh, 0)  # nothing is known of the size
     assert called(at_size(fresh, 6.0), 0) == 0.0 and called(at_size(fresh, 6.0), 3) == 1.0
 

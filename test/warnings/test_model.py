@@ -60,11 +60,12 @@ def test_scores_beyond_what_is_usual_in_such_pictures_are_alarming(model) -> Non
     told = replace(model, unknown=replace(model.unknown, alarm=table), usual=Usual(linear, -2.0, 3.0))
     quality = rng.normal(size=(300, len(QUALITIES)))
     quality = quality[np.argsort(told.usual(quality))]
-    size = np.full(300, np.nan)
-    found = np.stack([told.p_values(np.full(300, s), quality, size)[0] for s in np.linspace(-9, 8, 40)])
+    size, views = np.full(300, np.nan), np.full(300, 9.0)
+    scores = np.linspace(-9, 8, 40)
+    found = np.stack([told.p_values(np.full(300, s), quality, size, views)[0] for s in scores])
     assert (np.diff(found, axis=0) <= 1e-12).all() and (np.diff(found, axis=1) >= -1e-12).all()
     assert (found[-1] < 0.01).any() and (found[-1] == 1.0).any() and (found[0] == 1.0).all()
-    unmeasured = told.p_values(np.zeros(1), np.full((1, len(QUALITIES)), np.nan), size[:1])
+    unmeasured = told.p_values(np.zeros(1), np.full((1, len(QUALITIES)), np.nan), size[:1], views[:1])
     assert unmeasured[0] == unmeasured[1] == table.p_value(np.zeros(1))
 
 
@@ -78,7 +79,7 @@ def test_files_made_before_qualities_had_names_know_the_first_ones(world, model)
     old.check(world.posterior.networks, world.posterior.features)
     quality = np.random.default_rng(0).normal(size=(20, len(QUALITIES)))
     quality[:, len(OLDER_QUALITIES) :] = np.nan  # as in views recorded then
-    p_known, p_readable = old.p_values(np.full(20, 1.0), quality, np.log(np.full(20, 2.0)))
+    p_known, p_readable = old.p_values(np.full(20, 1.0), quality, np.log(np.full(20, 2.0)), np.ones(20))
     assert np.isfinite(p_known).all() and (p_known != p_readable).any()
     record["usual"]["names"] = ["smell"]
     with pytest.raises(BundleError, match="smell"):

@@ -31,8 +31,7 @@ class Condition:
         chroma: pixels that share a colour, along each side.
         jpeg: qualities.
         shift, scale: of the box in every frame, as shares of its side, up to these.
-        covered: share of the tracks that stand behind something else, seen from one side.
-        cover: share of the box that it hides.
+        cover: share of the box that something before it hides, from one side.
     """
 
     blur: Range = (0.0, 0.0)
@@ -45,8 +44,7 @@ class Condition:
     jpeg: tuple[int, int] | None = None
     shift: float = 0.0
     scale: float = 0.0
-    covered: float = 0.0
-    cover: Range = (0.3, 0.55)
+    cover: Range | None = None
 
 
 AS_RECORDED = "as recorded"
@@ -73,10 +71,10 @@ CONDITIONS: dict[str, Condition] = {
     "cast, noise, JPEG 80": Condition(cast=0.3, noise=(0.02, 0.05), jpeg=(80, 80)),
 }
 
-# Known objects so far away that some look odd for good: half of them are hidden in part.
+# Known objects that look odd for a while, as any that are met first when far away and half hidden.
 DISTANT: dict[str, Condition] = {
-    "far": Condition(side=(8, 12), covered=0.5),
-    "far, JPEG 90": Condition(side=(8, 12), covered=0.5, jpeg=(90, 90)),
+    "far, half hidden": Condition(side=(8, 12), cover=(0.3, 0.55)),
+    "far, half hidden, JPEG 90": Condition(side=(8, 12), cover=(0.3, 0.55), jpeg=(90, 90)),
 }
 
 # Pictures that hold too little to recognise anything: the right answer is that nobody can tell.
@@ -111,7 +109,7 @@ def _track(track: Track, condition: Condition, seed: int, number: int) -> Track:
         "noise": rng.uniform(*condition.noise),
         "jpeg": int(rng.integers(condition.jpeg[0], condition.jpeg[1] + 1)) if condition.jpeg else None,
     }
-    if condition.covered and rng.random() < condition.covered:
+    if condition.cover:
         kind = list(BACKGROUND_KINDS.values())[int(rng.integers(len(BACKGROUND_KINDS)))]
         drawn["cover"] = kind(rng), rng.uniform(*condition.cover), rng.uniform(0, 2 * np.pi)
     return replace(track, frames=tuple(_frame(each, condition, drawn, rng) for each in track.frames))

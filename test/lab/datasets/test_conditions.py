@@ -49,3 +49,13 @@ def test_background_comes_from_a_folder_of_images_at_any_depth(tmp_path) -> None
     assert all((frame.image == (255, 0, 0)).all() for track in tracks.tracks for frame in track.frames)
     with pytest.raises(DatasetError, match="no images below"):
         background_tracks(1, folder=tmp_path / "nothing")
+
+
+def test_far_objects_stand_behind_something(tracks) -> None:
+    frames = under_condition(tracks, "far, half hidden").tracks[0].frames
+    x0, y0, x1, y1 = np.round(frames[-1].box).astype(int)
+    assert max(x1 - x0, y1 - y0) <= 13
+    plain = cv2.resize(cut(tracks, 32, 0.1).images[len(frames) - 1], (12, 12), interpolation=cv2.INTER_AREA)
+    far = cut(under_condition(tracks, "far, half hidden"), 12, 0.1).images[len(frames) - 1]
+    changed = (np.abs(far.astype(int) - plain).max(axis=2) > 40).mean()
+    assert 0.1 < changed < 0.8
