@@ -191,14 +191,13 @@ def safety(results: Results, name: str) -> str:
     for fuser in dict.fromkeys(row["fuser"] for row in record["safety"]):
         own = [row for row in record["safety"] if row["fuser"] == fuser]
         worst = {key: max(row[key] for row in own) for key in own[0] if key not in ("fuser", "regime")}
-        followed = min(row.get("followed", 0.0) for row in own)
         least = min(row["least_doubt"] for row in own)
         rows.append(
             [
                 f"**`{fuser}`**" if fuser == record["default_fuser"] else f"`{fuser}`",
                 f"{short(worst['contradiction_median'], 2)} / {worst['contradiction_high']:.0%}",
-                f"{worst.get('cameras_high', 0.0):.0%}",
-                f"{followed:.0%}",
+                f"{worst['cameras_high']:.0%}" if "cameras_high" in worst else "–",  # older records
+                f"{min(row['followed'] for row in own):.0%}" if "followed" in worst else "–",
                 f"{worst['odd_high']:.0%}",
                 f"{worst['nll_rise']:+.2f}" if abs(worst["nll_rise"]) >= 0.005 else "0",
                 short(least, 4) if least else "< .0001",
