@@ -182,7 +182,7 @@ class EvidencePool(QualityFuser):
         """Learn everything at once on validation tracks and on pairs of their sure views that contradict."""
         fuser, inputs = cls.standardised(posterior, tracks, by_quality=float(by_quality))
         least = least_lapse(tracks.objects)
-        usual = {"alpha": 1.0, "temperature": 1.0, "view_temperature": 1.6, "gamma": 1.0, "size": 2.0}
+        usual = {"alpha": 1.0, "temperature": 0.6, "view_temperature": 1.3, "gamma": 1.0, "size": 2.0}
         usual = {name: cls.freed(name, value) for name, value in usual.items()}
 
         def values(free: Free) -> dict[str, Any]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import torch
 
 Inputs = tuple[np.ndarray, ...]  # what the formula reads of views
-HELD = 1e-4  # for each number, by the square of how far it moved on the scale without bounds
+HELD = 3e-3  # for each number, by the square of how far it moved on the scale without bounds
 Free = Mapping[str, "torch.Tensor"]  # what a fit moves, without bounds
 
 

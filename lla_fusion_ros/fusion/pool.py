@@ -67,7 +67,7 @@ class Pool(LearnedFuser):
         def values(free: Free) -> dict[str, Any]:
             return {name: cls.bounded(name, number) for name, number in free.items()}
 
-        usual = {name: scalar.start for name, scalar in cls.scalars.items()} | {"size": 1.0}  # 0 is a bound
+        usual = {"gamma": 1.0, "alpha": 0.2, "temperature": 0.6, "view_temperature": 1.6, "size": 1.0}
         start = {name: cls.freed(name, value) for name, value in usual.items()}
         inputs = fuser.inputs(views_of(posterior, tracks))
         return fuser.learn(inputs, tracks, start, values, lambda free: held(free, start), 60)
