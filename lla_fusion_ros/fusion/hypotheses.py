@@ -18,7 +18,7 @@ both pools and begins nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,6 +31,7 @@ RESTART = float(np.log(0.99 / 0.01))  # log-odds above which only what is fresh 
 FEWEST_FRESH = 2  # views before the past is forgotten
 BITS = 62  # cameras of a moment that are told apart
 LAB_STEP = 100_000_000  # nanoseconds between the views of a track that has no times
+TOGETHER = 1_000_000_000  # nanoseconds within which changes of tracks are one of their object
 TINY = 1e-300
 
 
@@ -60,6 +61,7 @@ class Belief:
         ended: the track's past ends with this frame.                               [t] bool
         object_ended: and with it that of its object.                               [t] bool
         class_change: past and fresh both lead with changing classes.               [t] bool
+        began: stamp from which the past of the object counts, 0: all of it.        [t] int
     """
 
     pmf: np.ndarray
@@ -68,6 +70,7 @@ class Belief:
     ended: np.ndarray
     object_ended: np.ndarray
     class_change: np.ndarray
+    began: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,7 @@ class _Numbers:
         hazard: chance of a change a second, in the moment.
         of_past, of_fresh: the gains of the moment's views.
         told: that the past ended with this moment.
+        announced: newest stamp at which that of the object ended.
         said_past, said_fresh: by the pools before the moment.   [rows, classes]
         shown_past, shown_fresh: by the pools with the moment.   [rows, classes]
     """
@@ -104,6 +108,7 @@ class _Numbers:
     of_past: np.ndarray
     of_fresh: np.ndarray
     told: np.ndarray
+    announced: np.ndarray
     said_past: np.ndarray
     said_fresh: np.ndarray
     shown_past: np.ndarray
@@ -122,7 +127,8 @@ class _Numbers:
 
         return cls(
             whole(), whole(), whole(), np.full(rows, -np.inf), real(), whole(), whole(), whole(), whole(),
-            whole(), whole(), real(), real(), real(), np.zeros(rows, bool), even(), even(), even(), even(),
+            whole(), whole(), real(), real(), real(), np.zeros(rows, bool), whole(),
+            even(), even(), even(), even(),
         )  # fmt: skip
 
 
@@ -145,6 +151,23 @@ class _Now:
     def gain(self) -> np.ndarray:
         """What the views since the change speak for it."""
         return self.odds - self.paid
+
+    def settled(self, began: np.ndarray) -> _Now:
+        """The same where a change that a track leans to is one that others of its object have settled.
+
+        began: the stamp from which what others say counts.   [t]
+        """
+        done = (self.odds > 0) & (began >= self.since - TOGETHER)
+        if not done.any():
+            return self
+        return replace(
+            self,
+            past=np.where(done[:, None], self.fresh, self.past),
+            fresh=np.where(done[:, None], 0.0, self.fresh),
+            fresh_views=self.fresh_views * ~done,
+            odds=np.where(done, -np.inf, self.odds),
+            began=np.where(done, self.since, self.began),
+        )
 
 
 class Hypotheses:
@@ -322,28 +345,39 @@ class Hypotheses:
             class_change = self._changing[n.said_past[rows].argmax(axis=1)]
             class_change &= self._changing[newest.argmax(axis=1)]
         if not others:
-            return Belief(own, own, now.change, ended, ended, class_change)
-        pmf, odds, all_ended = self._joined(rows, others, now)
-        return Belief(pmf, own, odds, ended, ended & all_ended, class_change)
+            return Belief(own, own, now.change, ended, ended, class_change, now.began)
+        pmf, odds, all_ended, began = self._joined(rows, others, now)
+        object_ended = ended & all_ended & (n.announced[rows] < now.since)
+        n.announced[rows] = np.where(object_ended, n.last[rows], n.announced[rows])
+        for places, more in others:
+            n.announced[more] = np.maximum(n.announced[more], n.announced[rows[places]])
+        return Belief(pmf, own, odds, ended, object_ended, class_change, began)
 
     def _joined(
         self, rows: np.ndarray, others: Others, now: _Now
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """pmf and odds of objects of several tracks, and whether all of their tracks saw the change.
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """pmf and odds of objects of several tracks, whether all of their tracks saw the change, and `began`.
 
         An object changed when the track with the clearest gain did; tracks not seen since tell of its past
-        only, and those not seen since its last change tell nothing.
+        only, and those not seen since its last change tell nothing. A track that leans to a change which
+        others have settled has changed with them.
         """
         members = [(places, more, self._now(more)) for places, more in others]
-        gain, since, paid, began = now.gain.copy(), now.since.copy(), now.paid.copy(), now.began.copy()
+        began = now.began.copy()
+        for places, _, m in members:
+            began[places] = np.maximum(began[places], m.began)
+        now = now.settled(began)
+        members = [(places, more, m.settled(began[places])) for places, more, m in members]
+
+        gain, since, paid = now.gain.copy(), now.since.copy(), now.paid.copy()
         all_ended = np.ones(len(rows), bool)
         for places, more, m in members:
             clearer = m.gain > gain[places]
             for ours, theirs in ((gain, m.gain), (since, m.since), (paid, m.paid)):
                 ours[places] = np.where(clearer, theirs, ours[places])
             began[places] = np.maximum(began[places], m.began)
-            behind = (self._numbers.last[more] >= now.since[places]) & ~m.ends
-            all_ended[places] &= ~behind | (m.began >= now.since[places] - 1_000_000_000)
+            seen_since = self._numbers.last[more] >= now.since[places]
+            all_ended[places] &= ~seen_since | (m.began >= now.since[places] - TOGETHER)
         past, fresh = now.past.copy(), now.fresh.copy()
         total = np.where(now.fresh_views > 0, now.gain, 0.0)
         change = np.where(now.ends, now.change, -np.inf)
@@ -354,7 +388,7 @@ class Hypotheses:
             fresh[places] += m.fresh * counts[:, None]
             total[places] += np.where(counts, m.gain, 0.0)
         odds = np.where(gain > -np.inf, paid + total, -np.inf)
-        return self._mixed(*self._said(past, fresh), odds), np.maximum(odds, change), all_ended
+        return self._mixed(*self._said(past, fresh), odds), np.maximum(odds, change), all_ended, began
 
 
 def _arrays(numbers: _Numbers) -> list[np.ndarray]:

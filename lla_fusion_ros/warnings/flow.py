@@ -118,7 +118,7 @@ class TrackWarnings:
             if belief.ended.any():
                 self._forget_views(np.append(rows[belief.ended], lead[belief.object_ended]))
             self._add(rows, views, camera, stamp)
-            scores = self._scores(self._model, rows, lead, others)
+            scores = self._scores(self._model, rows, lead, others, belief.began)
         if settings.warnings:
             scores.p_values[:, SWITCH] = self._change.p_value(belief.odds)
         before = take_rows(self._standing, lead)
@@ -144,7 +144,9 @@ class TrackWarnings:
             put_rows(self._standing, rows, Standing.nothing(len(rows)))
         return warned
 
-    def _scores(self, model: WarningModel, rows: np.ndarray, lead: np.ndarray, others: Others) -> Scores:
+    def _scores(
+        self, model: WarningModel, rows: np.ndarray, lead: np.ndarray, others: Others, began: np.ndarray
+    ) -> Scores:
         recent = self._joined_recent(rows, others)
         due = due_for_scores(recent.count, self._known.views[lead])
         if due.any():
@@ -152,7 +154,7 @@ class TrackWarnings:
             put_rows(self._known, lead[due], Known(recent.count[due], *known_scores(model, self._weak, sums)))
         known = take_rows(self._known, lead)
         alike = np.ones(len(rows))
-        p_values = np.column_stack([known.p_known, alike, agreement(model, recent), known.p_readable])
+        p_values = np.column_stack([known.p_known, alike, agreement(model, recent, began), known.p_readable])
         return Scores(known.mutual_information, known.ood_score, p_values)
 
     def _joined_recent(self, rows: np.ndarray, others: Others) -> RecentViews:

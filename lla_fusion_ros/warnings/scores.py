@@ -77,10 +77,11 @@ def camera_statistic(evidence: np.ndarray, camera: np.ndarray, counts: np.ndarra
     return largest
 
 
-def agreement(model: WarningModel, recent: RecentViews) -> np.ndarray:
-    """p_cameras_agree of each track, by its last views.  [t]"""
+def agreement(model: WarningModel, recent: RecentViews, began: np.ndarray) -> np.ndarray:
+    """p_cameras_agree of each track, by its last views since it `began`.  [t]"""
     newest = recent.stamp.max(axis=1)
-    together = recent.present & (recent.stamp >= newest[:, None] - model.camera_span_ns)
+    oldest = np.maximum(newest - model.camera_span_ns, began)
+    together = recent.present & (recent.stamp >= oldest[:, None])
     return model.camera.p_value(camera_statistic(recent.evidence, recent.camera, together))
 
 

@@ -30,7 +30,7 @@ def scores_of_frame(
     views = measured(tracks.views_at(step), world.posterior)
     seen = np.full(len(rows), count)
     no, pmf = np.zeros(len(rows), bool), views.mean_pmf
-    belief = Belief(pmf, pmf, np.full(len(rows), -np.inf), no, no, no)
+    belief = Belief(pmf, pmf, np.full(len(rows), -np.inf), no, no, no, np.zeros(len(rows), np.int64))
     scores, _ = warnings.update(rows, views, camera, (step + 1) * SECOND // 10, seen, GOING_ON, belief)
     return scores
 
