@@ -32,7 +32,7 @@ NODE_SERVICES = [
 ABSOLUTE = {"rosout", "parameter_events"}
 
 
-def policy(cameras: list[str], namespace: str = "/", decisions: bool = False) -> str:
+def policy(cameras: list[str], namespace: str = "/", decisions: bool = False, scores: bool = False) -> str:
     """The policy as XML: one enclave and one profile for each of the three nodes."""
     images = [
         contract.image_topic,
@@ -42,6 +42,8 @@ def policy(cameras: list[str], namespace: str = "/", decisions: bool = False) ->
         lambda camera: f"{contract.crops_topic(camera)}/compressed",
         contract.camera_info_topic,
     ]
+    if scores:
+        images.append(lambda camera: contract.label_topic(contract.detections_topic(camera)))
     transforms = [contract.TRANSFORMS, contract.STATIC_TRANSFORMS]
     views = [contract.views_topic, contract.embeddings_topic, contract.views_info_topic]
     fused = [
@@ -94,8 +96,9 @@ def main() -> int:
     parser.add_argument("cameras", nargs="*", default=["camera"], help="as in the parameter `cameras`")
     parser.add_argument("--namespace", default="/", help="of the nodes (default /)")
     parser.add_argument("--decisions", action="store_true", help="nodes that have a `costs` file")
+    parser.add_argument("--scores", action="store_true", help="nodes with `model:=scores`")
     args = parser.parse_args()
-    sys.stdout.write(policy(args.cameras, args.namespace, args.decisions))
+    sys.stdout.write(policy(args.cameras, args.namespace, args.decisions, args.scores))
     return 0
 
 

@@ -17,11 +17,10 @@ from lla_fusion_ros.bundle.score_bundle import score_bundle, with_class_names
 from lla_fusion_ros.detections.adapter import image_adapter
 from lla_fusion_ros.detections.frame import FrameDetections
 from lla_fusion_ros.messages.contract import STATIC_TRANSFORMS, TRANSFORMS, is_rectified, label_topic
-from lla_fusion_ros.messages.status import parse_label_info
 from lla_fusion_ros.stream.frames import ViewFrame
 from lla_fusion_ros.stream.perception import Perception
 from lla_fusion_ros.stream.received import ViewQueue
-from lla_fusion_ros.stream.scores import ScoreReader, bad_score
+from lla_fusion_ros.stream.scores import ScoreReader, bad_score, listed_classes
 from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.errors import BagError, InputError
 from lla_fusion_ros.types.settings import FusionSettings
@@ -88,8 +87,7 @@ def with_names(bundle: Bundle, bag: Bag, cameras: Cameras, listed: str = "") -> 
     topics = [label_topic(each.detections) for each in cameras if isinstance(each, CameraTopics)]
     for message in bag.messages({topic.name for topic in bag.summary.topics if topic.name in topics}):
         with suppress(InputError):
-            if told := parse_label_info(message.data):
-                return score_bundle(told)
+            return score_bundle(listed_classes(message.data))
     return score_bundle(named_classes(bundle, bag, cameras))
 
 

@@ -19,7 +19,6 @@ from lla_fusion_ros.detections.traps import Traps
 from lla_fusion_ros.engine.engine import FusionEngine, Observation
 from lla_fusion_ros.messages import contract
 from lla_fusion_ros.messages.cdr import Raw
-from lla_fusion_ros.messages.status import parse_label_info
 from lla_fusion_ros.stream.classify import FRAMES_AT_ONCE, ClassifyStage, Fallback
 from lla_fusion_ros.stream.frame_messages import view_pmf
 from lla_fusion_ros.stream.frames import CameraFrame, CropFrame, FusedFrame, ScoreFrame, ViewFrame
@@ -27,7 +26,7 @@ from lla_fusion_ros.stream.identity import Chosen, Identity, is_global
 from lla_fusion_ros.stream.joining import Joining
 from lla_fusion_ros.stream.queues import ImageQueue
 from lla_fusion_ros.stream.received import ViewQueue, ViewShape
-from lla_fusion_ros.stream.scores import ScoreQueue, ScoreReader, ScoreStage
+from lla_fusion_ros.stream.scores import ScoreQueue, ScoreReader, ScoreStage, listed_classes
 from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
 from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.pmf import about_classes
@@ -165,7 +164,7 @@ class Perception:
         if topic == "detections/label_info":
             if self.scores is not None:
                 with suppress(InputError):
-                    self.scores.tell(parse_label_info(data))
+                    self.scores.tell(listed_classes(data))
             return False
         return self.queue.offer(camera, topic, data, now, received)
 

@@ -9,18 +9,22 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from lla_fusion_ros.bundle import Bundle
+from lla_fusion_ros.bundle.meta import MOST_CLASSES
 from lla_fusion_ros.bundle.score_bundle import NO_FEATURES, PLACES, score_bundle
 from lla_fusion_ros.detections.frame import FrameDetections, Hypotheses
 from lla_fusion_ros.engine.tracks import LONGEST_ID
 from lla_fusion_ros.messages.cdr import Raw
+from lla_fusion_ros.messages.status import parse_label_info
 from lla_fusion_ros.stream.frames import ScoreFrame, ViewFrame
 from lla_fusion_ros.stream.identity import Identity
 from lla_fusion_ros.stream.joining import Joining
 from lla_fusion_ros.stream.queues import ImageQueue
 from lla_fusion_ros.stream.stream_settings import CameraWiring, StreamSettings
+from lla_fusion_ros.types.errors import InputError
 from lla_fusion_ros.types.printable import printable
 from lla_fusion_ros.types.tally import Tally
 from lla_fusion_ros.types.views import Views, box_sides
+from lla_fusion_ros.warnings.result import NOTHING_THERE
 
 FRAMES_AT_ONCE = 64  # of one step; more wait for the next, so that what is done gets out
 # Of every pmf, spread over all classes: no detector is so sure that another class is impossible.
@@ -40,6 +44,14 @@ def bad_score(found: FrameDetections) -> str:
         "are dropped; divide percent by 100, put logits through a sigmoid or softmax, and give every "
         "detector a topic of its own"
     )
+
+
+def listed_classes(label_info: Raw) -> tuple[str, ...]:
+    """The classes that a detector lists; InputError where they are none that can be fused."""
+    names = parse_label_info(label_info)
+    if not 0 < len(names) < MOST_CLASSES or NOTHING_THERE in names:
+        raise InputError(f"a detector lists {len(names)} classes, or '{NOTHING_THERE}'")
+    return names
 
 
 class ScoreQueue(ImageQueue):

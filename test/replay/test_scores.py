@@ -14,8 +14,9 @@ from lla_fusion_ros.bundle.bundle import PMF_FUSERS
 from lla_fusion_ros.cli.main import main
 from lla_fusion_ros.lab.makebag.write import SceneFrame, flickering, make_bag
 from lla_fusion_ros.messages.cdr import Header
-from lla_fusion_ros.messages.contract import DETECTIONS
+from lla_fusion_ros.messages.contract import DETECTIONS, LABEL_INFO
 from lla_fusion_ros.messages.detections import Listing, write_detections
+from lla_fusion_ros.messages.status import parse_label_info, write_label_info
 
 NAMES = ("car", "truck", "bus")
 BOX = np.array([[4.0, 4.0, 0.0, 3.0, 3.0]])
@@ -77,6 +78,35 @@ def test_messages_with_scores_that_are_no_probabilities_are_left_out_and_told_of
     with Bag(bag.parent / "mixed_fused" / "fused") as fused:
         times = [message.time for message in fused.messages(["/fused_classes"])]
     assert [after - before for before, after in pairwise(times)] == [2 * STEP, 2 * STEP]
+
+
+def labels_of(folder):
+    with Bag(folder / "fused") as fused:
+        (message,) = fused.messages(["/fused_classes/label_info"])
+    return parse_label_info(message.data)
+
+
+def test_class_numbers_are_the_users_else_the_detectors_else_the_sorted_names(bag, capsys):
+    def labels(*words) -> tuple[str, ...]:
+        assert replayed("drive", "--bundle", "scores", "--overwrite", *words, capsys=capsys)[0] == 0
+        return labels_of(bag.parent / "drive_fused")
+
+    met = labels()
+    assert met == (*sorted(met[:-1]), "nothing_there") and {"car", "bus"} <= set(met)
+    assert labels("--set", "class_names=tram, car, bus") == ("tram", "car", "bus", "nothing_there")
+    with Bag(bag) as source, BagWriter(bag.parent / "told") as writer:
+        for message in source.messages():
+            writer.add(message.topic, message.type)
+            writer.write(message.topic, message.time, message.data)
+        writer.add("/front/detections/label_info", LABEL_INFO)
+        writer.write(
+            "/front/detections/label_info", 1, write_label_info(Header(0, ""), ("car", "truck", "bus"))
+        )
+    bag.rename(bag.parent / "plain")
+    (bag.parent / "told").rename(bag)
+    assert labels() == ("car", "truck", "bus", "nothing_there")
+    code, told = replayed("drive", "--bundle", "gtsrb", "--set", "class_names=a,b", capsys=capsys)
+    assert code == 1 and "setting 'class_names' is for the model 'scores'" in told
 
 
 @pytest.mark.parametrize("words", [["replay", "--bundle", "scores"], ["calibrate", "--out", "s.safetensors"]])

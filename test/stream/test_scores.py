@@ -100,6 +100,12 @@ def test_a_label_info_or_a_list_decides_the_numbers(tmp_path):
     perception.offer("left", "detections/label_info", write_label_info(Header(0, ""), ("bus", "car")))
     perception.offer("left", "detections", said(0, scores=(0.9,), classes=("1",)))  # by number
     assert perception.step()[0].result.pmf.argmax() == 1
+    for hostile in (("a", "nothing_there"), tuple(map(str, range(2000))), ()):
+        other = Perception(score_bundle(), None, ["left"])
+        other.offer("left", "detections/label_info", write_label_info(Header(0, ""), hostile))
+        other.offer("left", "detections", said(0))
+        other.step()
+        assert other.scores.names() == ("car", "nothing_there")
     assert perception.scores.names() == ("bus", "car", "nothing_there") and not perception.scores.counted
     (tmp_path / "coco.names").write_text("bus\ncar\n\n")
     for text in ("bus, car", str(tmp_path / "coco.names")):
