@@ -24,6 +24,7 @@ from lla_fusion_ros.messages.detections import parse_detections
 from lla_fusion_ros.reliance.statements import Reliance
 from lla_fusion_ros.stream.stream_settings import StreamSettings
 from lla_fusion_ros.types.errors import InputError, LlaFusionError
+from lla_fusion_ros.types.settings import FusionSettings
 from support.camera import BOXES, SECOND, START, TENTH, CameraOnGraph, counted, pmf_of, scene, stamp_of
 from support.reference import reference
 from support.ros import LATCHED
@@ -483,6 +484,11 @@ def test_the_name_that_identity_had_is_still_understood(make_node, perception_no
     assert node.parameters.of(StreamSettings).identity == "camera"
     both = make_node(identity="auto", track_id_scope="camera")
     assert both.parameters.of(StreamSettings).identity == "auto"  # today's name counts more
+
+
+def test_a_half_life_is_taken_as_a_hazard(make_node, perception_node, model):
+    node = perception_node(model=model, cameras=["left"], class_half_life=0.5)
+    assert node.parameters.of(FusionSettings).class_hazard == 2.0
 
 
 def test_sets_decisions_and_the_status_of_every_object_are_there_for_a_planner(

@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 
 from lla_fusion_ros.types.errors import InputError
-from lla_fusion_ros.types.settings import FusionSettings
+from lla_fusion_ros.types.settings import FusionSettings, hazard_of
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,10 @@ def test_every_setting_has_a_description_and_numbers_have_a_range() -> None:
         assert len(f.metadata["description"]) > 10
         if f.type in ("int", "float"):
             assert f.metadata["low"] < f.metadata["high"]
+
+
+@pytest.mark.parametrize(("half_life", "hazard"), [(0.5, 2.0), (1.0, 1.0), (1e-4, 100.0), (0.0, 0.1)])
+def test_an_old_half_life_is_a_hazard_and_a_sentence_says_so(half_life, hazard) -> None:
+    found, sentence = hazard_of(half_life)
+    assert found == FusionSettings(class_hazard=found).class_hazard == hazard
+    assert f"'class_hazard' {hazard:g}" in sentence
