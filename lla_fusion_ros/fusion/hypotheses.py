@@ -11,6 +11,8 @@ a change, and what is published is the mixture of both pools by the probability 
     odds <- odds + gain of fresh - gain of past; where ln h + ln(1 + e^odds) - ln(1 - h) - gain of past is
     more, it is that, and *fresh* begins anew with this view.  h = 1 - e^(-hazard seconds)
 
+A camera that still sees the past keeps it from being forgotten for a second: that is a contradiction.
+
 *A moment*: frames of different cameras whose stamps lie close together. All views of a moment are judged by
 the pools before it and the hazard is paid once, so that their order does not matter. A late view is added to
 both pools and begins nothing.
@@ -85,6 +87,8 @@ class _Numbers:
         first, last: stamps of the moment.
         newest: newest stamp before the moment.
         cameras: a bit for each that the moment has.
+        looked: a bit for each camera so far; against: for those whose newest view speaks for the past.
+        against_at: the newest stamp of a view that does.
         hazard: chance of a change a second, in the moment.
         of_past, of_fresh: the gains of the moment's views.
         told: that the past ended with this moment.
@@ -104,6 +108,9 @@ class _Numbers:
     last: np.ndarray
     newest: np.ndarray
     cameras: np.ndarray
+    looked: np.ndarray
+    against: np.ndarray
+    against_at: np.ndarray
     hazard: np.ndarray
     of_past: np.ndarray
     of_fresh: np.ndarray
@@ -127,7 +134,8 @@ class _Numbers:
 
         return cls(
             whole(), whole(), whole(), np.full(rows, -np.inf), real(), whole(), whole(), whole(), whole(),
-            whole(), whole(), real(), real(), real(), np.zeros(rows, bool), whole(),
+            whole(), whole(), whole(), whole(), whole(),
+            real(), real(), real(), np.zeros(rows, bool), whole(),
             even(), even(), even(), even(),
         )  # fmt: skip
 
@@ -252,8 +260,14 @@ class Hypotheses:
         if len(new):
             if len(new) < len(rows):
                 part, pmf = part[~late], pmf[~late]
-            n.of_past[new] += self._gain(n.said_past[new], pmf)
-            n.of_fresh[new] += self._gain(n.said_fresh[new], pmf)
+            by_past = self._gain(n.said_past[new], pmf)
+            by_fresh = self._gain(n.said_fresh[new], pmf)
+            n.of_past[new] += by_past
+            n.of_fresh[new] += by_fresh
+            against = by_past > by_fresh
+            n.against[new] = np.where(against, n.against[new] | bit, n.against[new] & ~bit)
+            n.against_at[new] = np.where(against, stamp, n.against_at[new])
+            n.looked[new] |= bit
             n.last[new] = np.maximum(n.last[new], stamp)
             n.cameras[new] |= bit
             n.now_views[new] += 1
@@ -270,6 +284,7 @@ class Hypotheses:
             getattr(n, name)[rows] = getattr(now, name)
         for name in ("now_views", "cameras", "of_past", "of_fresh", "told"):
             getattr(n, name)[rows] = 0
+        n.looked[rows] = np.where(now.ends, 0, n.looked[rows])
         n.said_past[rows], n.said_fresh[rows] = n.shown_past[rows], n.shown_fresh[rows]
         n.newest[rows] = n.last[rows]
         n.first[rows] = n.last[rows] = stamp
@@ -311,7 +326,9 @@ class Hypotheses:
         fresh = fresh * kept[:, None] + moment * lives[:, None]
         fresh_views = n.fresh_views * kept + n.now_views * lives
         since = np.where(begun, n.first, n.since)
-        ends = (change > RESTART) & (fresh_views >= FEWEST_FRESH) & self._restart
+        several = (n.looked & (n.looked - 1)) != 0
+        contradicted = several & (n.against != 0) & (n.last - n.against_at <= TOGETHER)
+        ends = (change > RESTART) & (fresh_views >= FEWEST_FRESH) & ~contradicted & self._restart
         odds, past_views, began = change, n.past_views + n.now_views, n.began
         if ends.any():
             past = np.where(ends[:, None], fresh, past)
