@@ -284,7 +284,8 @@ class Hypotheses:
             getattr(n, name)[rows] = getattr(now, name)
         for name in ("now_views", "cameras", "of_past", "of_fresh", "told"):
             getattr(n, name)[rows] = 0
-        n.looked[rows] = np.where(now.ends, 0, n.looked[rows])
+        if now.ends.any():
+            n.looked[rows[now.ends]] = 0
         n.said_past[rows], n.said_fresh[rows] = n.shown_past[rows], n.shown_fresh[rows]
         n.newest[rows] = n.last[rows]
         n.first[rows] = n.last[rows] = stamp
@@ -326,11 +327,12 @@ class Hypotheses:
         fresh = fresh * kept[:, None] + moment * lives[:, None]
         fresh_views = n.fresh_views * kept + n.now_views * lives
         since = np.where(begun, n.first, n.since)
-        several = (n.looked & (n.looked - 1)) != 0
-        contradicted = several & (n.against != 0) & (n.last - n.against_at <= TOGETHER)
-        ends = (change > RESTART) & (fresh_views >= FEWEST_FRESH) & ~contradicted & self._restart
+        ends = (change > RESTART) & (fresh_views >= FEWEST_FRESH) & self._restart
         odds, past_views, began = change, n.past_views + n.now_views, n.began
-        if ends.any():
+        if ends.any():  # as in few frames
+            several = (n.looked & (n.looked - 1)) != 0
+            contradicted = several & (n.against != 0) & (n.last - n.against_at <= TOGETHER)
+            ends &= ~contradicted
             past = np.where(ends[:, None], fresh, past)
             fresh = np.where(ends[:, None], 0.0, fresh)
             past_views, fresh_views = np.where(ends, fresh_views, past_views), fresh_views * ~ends
