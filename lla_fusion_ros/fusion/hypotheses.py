@@ -27,7 +27,16 @@ import numpy as np
 from lla_fusion_ros.fusion.along import pmf_along
 from lla_fusion_ros.fusion.base import Fuser, SumFuser
 from lla_fusion_ros.fusion.measure import MeasuredViews, measured
-from lla_fusion_ros.types.views import Columns, Others, Views, grown, put_rows, take_rows, widened
+from lla_fusion_ros.types.views import (
+    Columns,
+    Others,
+    Views,
+    grown,
+    put_rows,
+    state_bytes,
+    take_rows,
+    widened,
+)
 
 RESTART = float(np.log(0.99 / 0.01))  # log-odds above which only what is fresh counts
 FEWEST_FRESH = 2  # views before the past is forgotten
@@ -217,8 +226,7 @@ class Hypotheses:
         return self._pools.shape[1]
 
     def bytes_per_track(self) -> float:
-        numbers = sum(array.nbytes for array in _arrays(self._numbers))
-        return float(self._pools.nbytes + numbers) / self.rows
+        return float(self._pools.nbytes + state_bytes(self._numbers)) / self.rows
 
     def take_over(self, before: Hypotheses) -> None:
         """All that is known of the tracks of another, which had fewer classes before the reserved ones."""
@@ -408,10 +416,6 @@ class Hypotheses:
             total[places] += np.where(counts, m.gain, 0.0)
         odds = np.where(gain > -np.inf, paid + total, -np.inf)
         return self._mixed(*self._said(past, fresh), odds), np.maximum(odds, change), all_ended, began
-
-
-def _arrays(numbers: _Numbers) -> list[np.ndarray]:
-    return [getattr(numbers, name) for name in _Numbers.__slots__]
 
 
 def published_along(fuser: Fuser, views: Views, steps: int, rates: ChangeRates | None = None) -> np.ndarray:
