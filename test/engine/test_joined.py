@@ -9,7 +9,7 @@ from lla_fusion_ros.engine.engine import FrameResult, FusionEngine, Observation
 from lla_fusion_ros.fusion import fusers
 from lla_fusion_ros.fusion.base import SumFuser
 from lla_fusion_ros.types.settings import FusionSettings
-from lla_fusion_ros.warnings.result import CAMERA_DISAGREEMENT
+from lla_fusion_ros.warnings.result import CAMERA_DISAGREEMENT, IDENTITY_SWITCH
 
 SECOND = 1_000_000_000
 START = 1_000 * SECOND
@@ -85,3 +85,17 @@ def test_a_track_lives_as_long_as_its_object_is_seen_by_any_camera(world, model)
     for step in range(1, 61, 2):  # the right camera alone, for three seconds
         result = look(engine, tracks, step, groups=JOINED)
     assert result.ids == ("left/1",) and result.verdicts[0].views == {"left": 1, "right": 30}
+
+
+def test_a_light_that_changes_for_both_cameras_is_told_once_and_no_disagreement(world, model) -> None:
+    before, after = world.tracks(np.zeros(1, int)), world.tracks(np.full(1, 3))
+    engine = FusionEngine(model, FusionSettings(changing_classes="all"))
+    reasons, changed = set(), []
+    for step in range(60):
+        result = look(engine, before if step < 30 else after, step, groups=JOINED)
+        reasons |= set(result.verdicts[0].reasons)
+        changed += result.changed
+        if step >= 31:  # both have seen it
+            assert result.pmf[0].argmax() == 3
+    assert changed == ["left/1"]
+    assert not {CAMERA_DISAGREEMENT, IDENTITY_SWITCH} & reasons
