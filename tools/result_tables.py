@@ -256,7 +256,7 @@ def changes(results: Results, *names: str) -> str:
         told.append(
             f"- **Changes, `{name}`** ({glitch['pairs']} pairs of tracks). One wrong frame a second is shown "
             f"as sure in {glitch['sure_of_the_wrong_one']:,} of {glitch['frames']:,} frames and makes "
-            f"tracks begin again {glitch['restarts']} times. Followed: an "
+            f"tracks begin again {glitch['restarts']} time{'s' * (glitch['restarts'] != 1)}. Followed: an "
             f"abrupt change in {abrupt['followed']:.0%} within 5 frames, a fade over 3 s in "
             f"{fade['followed']:.0%} within 2 s of its end, a changing class in {light['followed']:.0%} "
             "within 5 frames.\n"
